@@ -1,0 +1,18 @@
+# belljar_module(NAME sources… USES modules… LIBRARIES targets… TESTS test sources…)
+# One static library per module, named belljar_NAME; unit tests stand beside the code.
+function(belljar_module name)
+  cmake_parse_arguments(M "" "" "SOURCES;USES;LIBRARIES;TESTS" ${ARGN})
+  add_library(belljar_${name} STATIC ${M_SOURCES})
+  target_include_directories(belljar_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+  target_link_libraries(belljar_${name} PRIVATE $<BUILD_INTERFACE:belljar_flags> PUBLIC ${M_LIBRARIES})
+  set_property(GLOBAL APPEND PROPERTY BELLJAR_MODULES belljar_${name})
+  foreach(used ${M_USES})
+    target_link_libraries(belljar_${name} PUBLIC belljar_${used})
+  endforeach()
+  if(BELLJAR_TESTS AND M_TESTS)
+    add_executable(${name}_test ${M_TESTS})
+    target_link_libraries(${name}_test PRIVATE belljar_${name} belljar_flags GTest::gtest GTest::gtest_main)
+    gtest_discover_tests(${name}_test TEST_PREFIX ${name}. PROPERTIES TIMEOUT 120)
+  endif()
+endfunction()

@@ -1,0 +1,43 @@
+// jail/context.h: what the child side knows while it executes a plan. No heap, no locks, no stdio below this folder.
+#pragma once
+
+#include "plan/launch_plan.h"
+
+namespace belljar::jail {
+
+/// The caller's argument and environment strings as they lie in memory, to be wiped in the child.
+struct CallerStrings {
+  char* begin;
+  char* end;
+};
+
+struct Context {
+  const plan::LaunchPlan& plan;
+  int fds[plan::kMaxSlots];
+  CallerStrings caller;
+  int root = -1;      ///< Directory that all paths of the plan are resolved in.
+  int proc = -1;      ///< The sandbox's own /proc, writable, detached: only init has it.
+  int landlock = -1;  ///< Ruleset under construction.
+  int terminal = -1;  ///< The terminal's slave end, as standard streams of the command.
+  int detail = 0;     ///< Which call of the running step, for the failure report.
+};
+
+/// Executes one step; 0, or -1 with errno.
+int DoIdentityStep(Context& context, const plan::Step& step);
+int DoFileStep(Context& context, const plan::Step& step);
+int DoFilterStep(Context& context, const plan::Step& step);
+int DoStep(Context& context, const plan::Step& step);
+
+/// Writes a whole small file below `directory`; 0, or -1 with errno.
+int WriteFile(int directory, const char* path, const char* text, int flags, unsigned mode);
+
+/// Sends a report, with a descriptor when `fd` is not negative. Best effort: the parent may be gone.
+void SendReport(const Context& context, const plan::Report& report, int fd);
+
+/// Starts the command (a child of init) and returns its pid, or -1 after having reported why not.
+int StartCommand(Context& context);
+
+/// Reaps until the command ends, the deadline passes or the parent is gone; never returns.
+[[noreturn]] void InitLoop(Context& context, int command);
+
+}  // namespace belljar::jail

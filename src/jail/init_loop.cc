@@ -1,0 +1,110 @@
+// Sandbox init after the start: reaps, keeps the deadline, ends everything. The one arbiter of how a run ended: exit and
+// deadline can't both be reported, because one thread reports one of them.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jail/context.h"
+#include "jail/sweep.h"
+
+namespace belljar::jail {
+namespace {
+
+std::uint64_t NowNs() {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+void MeasureDisks(const Context& context, plan::Report& report) {
+  int index = 0;
+  for (const std::uint32_t* path = plan::Offsets(context.plan, context.plan.disk_paths);
+       *path != 0 && index < plan::kMaxDisks; ++path, ++index) {
+    struct statfs status;
+    if (statfs(plan::Text(context.plan, *path), &status) != 0) continue;
+    plan::DiskUse& use = report.disk[index];
+    use.used_bytes = (status.f_blocks - status.f_bfree) * static_cast<std::uint64_t>(status.f_bsize);
+    use.full_bytes = status.f_blocks != 0 && status.f_bfree == 0 ? 1 : 0;
+    use.full_inodes = status.f_files != 0 && status.f_ffree == 0 ? 1 : 0;
+  }
+}
+
+[[noreturn]] void Finish(Context& context, plan::Report* report) {
+  // As pid 1, leaving is enough: the kernel kills and reaps all that is left in the pid namespace before init is gone.
+  if (context.plan.init_is_pid1 == 0) KillChildren();
+  if (report != nullptr) {
+    MeasureDisks(context, *report);
+    SendReport(context, *report, -1);
+  }
+  _exit(0);
+}
+
+// True when the parent is gone: its end of the control socket closed, or its death signal came.
+bool ParentGone(const struct pollfd& control, int signals) {
+  if ((control.revents & (POLLHUP | POLLERR)) != 0) return true;
+  struct signalfd_siginfo info;
+  bool gone = false;
+  while (read(signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    // SECURITY: a guest may send SIGTERM to pid 1, but then ssi_pid is a pid of this namespace, not 0.
+    if (info.ssi_signo == SIGTERM && info.ssi_pid == 0) gone = true;
+  }
+  return gone;
+}
+
+// Reaps all that ended; true when the command is among them.
+bool Reap(int command, int* status) {
+  for (;;) {
+    int ended = 0;
+    const pid_t pid = waitpid(-1, &ended, WNOHANG);
+    if (pid <= 0) return false;
+    if (pid != command) continue;
+    *status = ended;
+    return true;
+  }
+}
+
+}  // namespace
+
+void InitLoop(Context& context, int command) {
+  sigset_t watched;
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGCHLD);
+  sigaddset(&watched, SIGTERM);
+  const int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+  // The guest's ends are the guest's alone: output ends when the guest does.
+  for (int slot = plan::kStdinSlot; slot <= plan::kStderrSlot; ++slot) close(context.fds[slot]);
+  if (context.terminal >= 0) close(context.terminal);
+
+  const std::uint64_t wall = context.plan.wall_ns;
+  const std::uint64_t deadline = wall == plan::kNoDeadline ? wall : NowNs() + wall;
+  plan::Report report = {};
+  for (;;) {
+    if (Reap(command, &report.status)) {
+      report.kind = plan::ReportKind::kEnded;
+      Finish(context, &report);
+    }
+    struct timespec left = {};
+    if (deadline != plan::kNoDeadline) {
+      const std::uint64_t now = NowNs();
+      if (now >= deadline) {
+        report.kind = plan::ReportKind::kDeadline;
+        Finish(context, &report);
+      }
+      left.tv_sec = static_cast<time_t>((deadline - now) / 1'000'000'000);
+      left.tv_nsec = static_cast<long>((deadline - now) % 1'000'000'000);
+    }
+    struct pollfd events[2] = {{context.fds[plan::kControlSlot], 0, 0}, {signals, POLLIN, 0}};
+    ppoll(events, 2, deadline == plan::kNoDeadline ? nullptr : &left, nullptr);
+    if (ParentGone(events[0], signals)) Finish(context, nullptr);
+  }
+}
+
+}  // namespace belljar::jail

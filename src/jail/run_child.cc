@@ -1,0 +1,85 @@
+// Executes init's part of the plan, starts the command, and stays as pid 1.
+#include "jail/run_child.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace belljar::jail {
+
+int DoStep(Context& context, const plan::Step& step) {
+  context.detail = 0;
+  switch (step.op) {
+    case plan::Op::kPrivateMounts:
+    case plan::Op::kNewRoot:
+    case plan::Op::kHostRoot:
+    case plan::Op::kDirectory:
+    case plan::Op::kSymlink:
+    case plan::Op::kFile:
+    case plan::Op::kMountPoint:
+    case plan::Op::kBind:
+    case plan::Op::kTmpfs:
+    case plan::Op::kProc:
+    case plan::Op::kDevpts:
+    case plan::Op::kMask:
+    case plan::Op::kReadOnly:
+    case plan::Op::kSealRoot:
+    case plan::Op::kPivot:
+      return DoFileStep(context, step);
+    case plan::Op::kLandlockRules:
+    case plan::Op::kLandlockAllow:
+    case plan::Op::kLandlockEnforce:
+    case plan::Op::kSeccomp:
+    case plan::Op::kRlimit:
+    case plan::Op::kAffinity:
+    case plan::Op::kDropCapabilities:
+    case plan::Op::kNoNewPrivileges:
+      return DoFilterStep(context, step);
+    default:
+      return DoIdentityStep(context, step);
+  }
+}
+
+void SendReport(const Context& context, const plan::Report& report, int fd) {
+  struct iovec part = {const_cast<plan::Report*>(&report), sizeof report};
+  struct msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    struct cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+  }
+  // A full socket buffer can't happen: a run sends fewer reports than it holds.
+  while (sendmsg(context.fds[plan::kControlSlot], &message, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  }
+}
+
+void RunChild(const plan::LaunchPlan& plan, const int* fds, int fd_count, CallerStrings caller) {
+  Context context = {.plan = plan, .fds = {}, .caller = caller};
+  for (int i = 0; i < plan::kMaxSlots; ++i) context.fds[i] = i < fd_count ? fds[i] : -1;
+
+  for (std::uint32_t i = 0; i < plan.step_count; ++i) {
+    const plan::Step& step = plan::Steps(plan)[i];
+    if (step.op >= plan::kFirstCommandOp) break;
+    if (DoStep(context, step) == 0) continue;
+    plan::Report report = {};
+    report.kind = plan::ReportKind::kSetupFailed;
+    report.step = static_cast<int>(i);
+    report.error = errno;
+    report.detail = context.detail;
+    SendReport(context, report, -1);
+    _exit(125);
+  }
+  const int command = StartCommand(context);
+  if (command < 0) _exit(125);
+  InitLoop(context, command);
+}
+
+}  // namespace belljar::jail

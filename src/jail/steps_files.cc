@@ -1,0 +1,266 @@
+// Builds the guest's file view by descriptor: open_tree, fsmount, move_mount. No path of the host is resolved inside the
+// new root and no path of the guest outside of it.
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "jail/context.h"
+
+namespace belljar::jail {
+namespace {
+
+constexpr char kMaskDirectory[] = ".masked";  // In the new root while it is built; unlinked when it is sealed.
+
+const char* Relative(const char* path) {
+  while (*path == '/') ++path;
+  return *path == '\0' ? "." : path;
+}
+
+// SECURITY: a directory that the guest can write may be mounted below the new root, so each lookup refuses symlinks and
+// may not leave the root: a planted link can't turn a mount target into a path of the host.
+int OpenInRoot(const Context& context, const char* path, uint64_t flags) {
+  struct open_how how = {};
+  how.flags = flags | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  return static_cast<int>(syscall(SYS_openat2, context.root, Relative(path), &how, sizeof how));
+}
+
+// Opens the directory that holds `path`; *last is set to its last component.
+int OpenParent(const Context& context, const char* path, const char** last) {
+  char parent[4096];
+  const char* slash = strrchr(path, '/');
+  *last = slash == nullptr ? path : slash + 1;
+  const size_t length = slash == nullptr ? 0 : static_cast<size_t>(slash - path);
+  if (length >= sizeof parent) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  memcpy(parent, path, length);
+  parent[length] = '\0';
+  return OpenInRoot(context, parent, O_PATH | O_DIRECTORY);
+}
+
+int CloseKeepErrno(int fd, int result) {
+  const int saved = errno;
+  close(fd);
+  errno = saved;
+  return result;
+}
+
+int Attach(Context& context, int tree, const char* target) {
+  context.detail = 10;
+  const int at = OpenInRoot(context, target, O_PATH);
+  if (at < 0) return CloseKeepErrno(tree, -1);
+  context.detail = 11;
+  const int result = move_mount(tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+  CloseKeepErrno(at, 0);
+  return CloseKeepErrno(tree, result);
+}
+
+// Options are pairs of strings one after the other, ended by an empty one.
+int NewFilesystem(Context& context, const char* type, const char* options, uint64_t attributes) {
+  context.detail = 0;
+  const int fs = fsopen(type, FSOPEN_CLOEXEC);
+  if (fs < 0) return -1;
+  for (const char* key = options; *key != '\0';) {
+    const char* value = key + strlen(key) + 1;
+    context.detail = 1;
+    if (fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0) != 0) return CloseKeepErrno(fs, -1);
+    key = value + strlen(value) + 1;
+  }
+  context.detail = 2;
+  if (fsconfig(fs, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) return CloseKeepErrno(fs, -1);
+  context.detail = 3;
+  const int mount = fsmount(fs, FSMOUNT_CLOEXEC, static_cast<unsigned>(attributes));
+  return CloseKeepErrno(fs, mount);
+}
+
+int NewRoot(Context& context, const plan::Step& step) {
+  context.root =
+      NewFilesystem(context, "tmpfs", plan::Text(context.plan, step.text), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  if (context.root < 0) return -1;
+  // Attached over the host's /proc, the one directory no mount may come from, so that every source stays reachable.
+  context.detail = 4;
+  if (move_mount(context.root, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) != 0) return -1;
+  context.detail = 5;
+  return mkdirat(context.root, kMaskDirectory, 0);
+}
+
+int Bind(Context& context, const plan::Step& step) {
+  context.detail = 0;
+  const int tree = open_tree(AT_FDCWD, plan::Text(context.plan, step.more),
+                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | static_cast<unsigned>(AT_RECURSIVE));
+  if (tree < 0) return -1;
+  struct mount_attr attributes = {};
+  attributes.attr_set = step.value;
+  context.detail = 1;
+  if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) != 0) {
+    return CloseKeepErrno(tree, -1);
+  }
+  if (step.slot >= 0) {
+    struct mount_attr idmap = {};
+    idmap.attr_set = MOUNT_ATTR_IDMAP;
+    idmap.userns_fd = static_cast<uint64_t>(context.fds[step.slot]);
+    context.detail = 2;
+    if (mount_setattr(tree, "", AT_EMPTY_PATH, &idmap, sizeof idmap) != 0) return CloseKeepErrno(tree, -1);
+  }
+  return Attach(context, tree, plan::Text(context.plan, step.text));
+}
+
+int MountNew(Context& context, const plan::Step& step, const char* type, const char* options, uint64_t attributes) {
+  const int mount = NewFilesystem(context, type, options, attributes);
+  if (mount < 0) return -1;
+  return Attach(context, mount, plan::Text(context.plan, step.text));
+}
+
+int Proc(Context& context, const plan::Step& step) {
+  const char* target = plan::Text(context.plan, step.text);
+  constexpr uint64_t kFlags = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+  // hidepid: init is not dumpable, so the guest does not even see it.
+  static constexpr char kOptions[] = "hidepid\0invisible\0";
+  if (MountNew(context, step, "proc", kOptions, kFlags) != 0) return -1;
+  // A writable clone stays with init for its own id maps; what the guest sees becomes read-only.
+  context.detail = 4;
+  const int at = OpenInRoot(context, target, O_PATH);
+  if (at < 0) return -1;
+  context.detail = 5;
+  context.proc = open_tree(at, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | static_cast<unsigned>(AT_EMPTY_PATH));
+  return CloseKeepErrno(at, context.proc < 0 ? -1 : 0);
+}
+
+int Devpts(Context& context, const plan::Step& step) {
+  // Every devpts mount is an instance of its own since Linux 4.7: the host's terminals are not in it.
+  static constexpr char kOptions[] = "ptmxmode\0" "0666\0" "mode\0" "0620\0";
+  return MountNew(context, step, "devpts", kOptions, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+}
+
+// Covers `path` with /dev/null or an empty directory of the new root, whichever fits what is there.
+int Mask(Context& context, const char* path) {
+  context.detail = 0;
+  const int at = OpenInRoot(context, path, O_PATH);
+  if (at < 0) return errno == ENOENT ? 0 : -1;
+  struct stat status;
+  context.detail = 1;
+  if (fstat(at, &status) != 0) return CloseKeepErrno(at, -1);
+  const char* cover = S_ISDIR(status.st_mode) ? kMaskDirectory : "dev/null";
+  context.detail = 2;
+  const int tree = open_tree(context.root, cover, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  if (tree < 0) return CloseKeepErrno(at, -1);
+  struct mount_attr attributes = {};
+  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+  context.detail = 3;
+  int result = mount_setattr(tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes);
+  context.detail = 4;
+  if (result == 0) result = move_mount(tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+  CloseKeepErrno(tree, 0);
+  return CloseKeepErrno(at, result);
+}
+
+int MountPoint(Context& context, const plan::Step& step) {
+  const char* last = nullptr;
+  const int parent = OpenParent(context, plan::Text(context.plan, step.text), &last);
+  if (parent < 0) return -1;
+  context.detail = 1;
+  int result = step.value == 0 ? mkdirat(parent, last, 0755) : mknodat(parent, last, S_IFREG | 0444, 0);
+  if (result != 0 && errno == EEXIST) result = 0;
+  return CloseKeepErrno(parent, result);
+}
+
+int Directory(Context& context, const plan::Step& step) {
+  const char* path = Relative(plan::Text(context.plan, step.text));
+  if (mkdirat(context.root, path, static_cast<mode_t>(step.value)) != 0) return errno == EEXIST ? 0 : -1;
+  if (step.more_value == 0) return 0;
+  context.detail = 1;  // more_value: the owner's id + 1, where it is not init itself.
+  const auto owner = static_cast<uid_t>(step.more_value - 1);
+  return fchownat(context.root, path, owner, owner, AT_SYMLINK_NOFOLLOW);
+}
+
+int ReadOnly(Context& context, const char* path) {
+  const int at = OpenInRoot(context, path, O_PATH);
+  if (at < 0) return -1;
+  struct mount_attr attributes = {};
+  attributes.attr_set = MOUNT_ATTR_RDONLY;
+  context.detail = 1;
+  return CloseKeepErrno(at, mount_setattr(at, "", AT_EMPTY_PATH, &attributes, sizeof attributes));
+}
+
+int SealRoot(Context& context) {
+  if (unlinkat(context.root, kMaskDirectory, AT_REMOVEDIR) != 0) return -1;
+  struct mount_attr attributes = {};
+  attributes.attr_set = MOUNT_ATTR_RDONLY;
+  context.detail = 1;
+  return mount_setattr(context.root, "", AT_EMPTY_PATH, &attributes, sizeof attributes);
+}
+
+int Pivot(Context& context) {
+  if (fchdir(context.root) != 0) return -1;
+  // SECURITY: pivot_root and a lazy unmount, not chroot: afterwards no mount of the host is in this namespace at all.
+  context.detail = 1;
+  if (syscall(SYS_pivot_root, ".", ".") != 0) return -1;
+  context.detail = 2;
+  if (umount2(".", MNT_DETACH) != 0) return -1;
+  context.detail = 3;
+  return chdir("/");
+}
+
+}  // namespace
+
+int WriteFile(int directory, const char* path, const char* text, int flags, unsigned mode) {
+  const int fd = openat(directory, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, mode);
+  if (fd < 0) return -1;
+  const size_t length = strlen(text);
+  const ssize_t written = write(fd, text, length);
+  if (written >= 0 && static_cast<size_t>(written) != length) errno = EIO;
+  return CloseKeepErrno(fd, written >= 0 && static_cast<size_t>(written) == length ? 0 : -1);
+}
+
+int DoFileStep(Context& context, const plan::Step& step) {
+  const char* text = plan::Text(context.plan, step.text);
+  const char* more = plan::Text(context.plan, step.more);
+  switch (step.op) {
+    case plan::Op::kPrivateMounts:
+      // SECURITY: first of all, or what follows would propagate to the host.
+      return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+    case plan::Op::kNewRoot:
+      return NewRoot(context, step);
+    case plan::Op::kHostRoot:
+      context.root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+      return context.root < 0 ? -1 : 0;
+    case plan::Op::kDirectory:
+      return Directory(context, step);
+    case plan::Op::kSymlink:
+      return symlinkat(more, context.root, Relative(text));
+    case plan::Op::kFile:
+      return WriteFile(context.root, Relative(text), more, O_CREAT | O_EXCL, static_cast<unsigned>(step.value));
+    case plan::Op::kMountPoint:
+      return MountPoint(context, step);
+    case plan::Op::kBind:
+      return Bind(context, step);
+    case plan::Op::kTmpfs:
+      return MountNew(context, step, "tmpfs", more, step.value);
+    case plan::Op::kProc:
+      return Proc(context, step);
+    case plan::Op::kDevpts:
+      return Devpts(context, step);
+    case plan::Op::kMask:
+      return Mask(context, text);
+    case plan::Op::kReadOnly:
+      return ReadOnly(context, text);
+    case plan::Op::kSealRoot:
+      return SealRoot(context);
+    case plan::Op::kPivot:
+      return Pivot(context);
+    default:
+      errno = EINVAL;
+      return -1;
+  }
+}
+
+}  // namespace belljar::jail

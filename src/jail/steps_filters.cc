@@ -1,0 +1,121 @@
+// What the guest may ask of the kernel: rlimits, capabilities, Landlock, seccomp.
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "jail/context.h"
+
+namespace belljar::jail {
+namespace {
+
+// struct landlock_ruleset_attr of ABI 6; older kernels take a prefix of it whose length tells the version.
+struct RulesetAttr {
+  std::uint64_t handled_access_fs;
+  std::uint64_t handled_access_net;
+  std::uint64_t scoped;
+};
+
+int LandlockRules(Context& context, const plan::Step& step) {
+  RulesetAttr attributes = {step.value, step.more_value, static_cast<std::uint64_t>(step.slot)};
+  std::size_t size = sizeof(std::uint64_t);
+  if (attributes.handled_access_net != 0) size = 2 * sizeof(std::uint64_t);
+  if (attributes.scoped != 0) size = sizeof attributes;
+  context.landlock = static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, size, 0));
+  return context.landlock < 0 ? -1 : 0;
+}
+
+int LandlockAllow(Context& context, const plan::Step& step) {
+  const int path = open(plan::Text(context.plan, step.text), O_PATH | O_CLOEXEC);
+  if (path < 0) return errno == ENOENT && step.slot == 1 ? 0 : -1;
+  struct landlock_path_beneath_attr rule = {};
+  rule.allowed_access = step.value;
+  rule.parent_fd = path;
+  context.detail = 1;
+  const auto result = syscall(SYS_landlock_add_rule, context.landlock, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+  const int saved = errno;
+  close(path);
+  errno = saved;
+  return static_cast<int>(result);
+}
+
+int Affinity(const plan::Step& step) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return -1;
+  std::uint64_t left = step.value;
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    if (left == 0) CPU_CLR(cpu, &allowed);
+    if (left > 0) --left;
+  }
+  return sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
+int DropCapabilities(Context& context) {
+  // The bounding set first: taking from it needs CAP_SETPCAP, which goes last. EINVAL ends the kernel's list.
+  for (int capability = 0; capability < 64; ++capability) {
+    if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) continue;
+    if (errno == EINVAL) break;
+    if (errno == EPERM && prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0) break;  // None held: nothing to give away.
+    return -1;
+  }
+  context.detail = 1;
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct none[2] = {};
+  if (syscall(SYS_capset, &header, none) != 0) return -1;
+  context.detail = 2;
+  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) return -1;
+  return 0;
+}
+
+int Seccomp(Context& context, const plan::Step& step) {
+  struct sock_fprog program = {};
+  program.len = static_cast<unsigned short>(context.plan.filter_length);
+  program.filter = const_cast<sock_filter*>(plan::Filter(context.plan, context.plan.filter));
+  const bool listen = step.value == 1;
+  const auto result =
+      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, listen ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0, &program);
+  if (result < 0) return -1;
+  if (!listen) return 0;
+  plan::Report report = {};
+  report.kind = plan::ReportKind::kListener;
+  SendReport(context, report, static_cast<int>(result));
+  close(static_cast<int>(result));
+  return 0;
+}
+
+}  // namespace
+
+int DoFilterStep(Context& context, const plan::Step& step) {
+  switch (step.op) {
+    case plan::Op::kRlimit: {
+      const struct rlimit limit = {step.more_value, step.more_value};
+      return static_cast<int>(syscall(SYS_prlimit64, 0, step.value, &limit, nullptr));
+    }
+    case plan::Op::kAffinity:
+      return Affinity(step);
+    case plan::Op::kDropCapabilities:
+      return DropCapabilities(context);
+    case plan::Op::kNoNewPrivileges:
+      return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    case plan::Op::kLandlockRules:
+      return LandlockRules(context, step);
+    case plan::Op::kLandlockAllow:
+      return LandlockAllow(context, step);
+    case plan::Op::kLandlockEnforce:
+      return static_cast<int>(syscall(SYS_landlock_restrict_self, context.landlock, 0));
+    case plan::Op::kSeccomp:
+      return Seccomp(context, step);
+    default:
+      errno = EINVAL;
+      return -1;
+  }
+}
+
+}  // namespace belljar::jail

@@ -1,0 +1,162 @@
+// Who init is: its cgroup, ids, namespaces, terminal and descriptors.
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "jail/context.h"
+
+namespace belljar::jail {
+namespace {
+
+int HideCaller(Context& context) {
+  // SECURITY: init is a copy of the caller and shows the caller's command line and environment in /proc/1 otherwise.
+  if (context.caller.begin == nullptr) return 0;
+  memset(context.caller.begin, 0, static_cast<size_t>(context.caller.end - context.caller.begin));
+  return prctl(PR_SET_NAME, "belljar-init", 0, 0, 0);
+}
+
+int MapIds(Context& context, int proc, const char* prefix, const plan::Step& step) {
+  // Without privileges over the parent namespace a group map needs setgroups switched off first (user_namespaces(7)).
+  char path[64];
+  const auto join = [&](const char* name) {
+    strcpy(path, prefix);
+    strcat(path, name);
+    return path;
+  };
+  context.detail = 1;
+  if (WriteFile(proc, join("setgroups"), "deny", 0, 0) != 0) return -1;
+  context.detail = 2;
+  if (WriteFile(proc, join("uid_map"), plan::Text(context.plan, step.text), 0, 0) != 0) return -1;
+  context.detail = 3;
+  return WriteFile(proc, join("gid_map"), plan::Text(context.plan, step.more), 0, 0);
+}
+
+int SetIds(Context& context, const plan::Step& step) {
+  // SECURITY: groups before gid before uid: each call needs what the next one gives away.
+  const auto uid = static_cast<uid_t>(step.value);
+  const auto gid = static_cast<gid_t>(step.more_value);
+  if (syscall(SYS_setgroups, 0, nullptr) != 0) return -1;
+  context.detail = 1;
+  if (syscall(SYS_setresgid, gid, gid, gid) != 0) return -1;
+  context.detail = 2;
+  return static_cast<int>(syscall(SYS_setresuid, uid, uid, uid));
+}
+
+int UserNamespace(Context& context, const plan::Step& step) {
+  // The change of ids made init undumpable, which gives its /proc files to the host's root; its own maps need them.
+  if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0) return -1;
+  context.detail = 4;
+  if (unshare(CLONE_NEWUSER) != 0) return -1;
+  if (MapIds(context, context.proc, "self/", step) != 0) return -1;
+  context.detail = 5;
+  return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+int Loopback(Context& context) {
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  struct ifreq request = {};
+  memcpy(request.ifr_name, "lo", 3);
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  context.detail = 1;
+  const int result = ioctl(fd, SIOCSIFFLAGS, &request);
+  const int saved = errno;
+  close(fd);
+  errno = saved;
+  return result;
+}
+
+int Terminal(Context& context) {
+  // The terminal is one of the sandbox's own devpts: the guest never holds a descriptor of the caller's terminal.
+  const int master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (master < 0) return -1;
+  int unlock = 0;
+  context.detail = 1;
+  if (ioctl(master, TIOCSPTLCK, &unlock) != 0) return -1;
+  context.detail = 2;
+  context.terminal = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (context.terminal < 0) return -1;
+  plan::Report report = {};
+  report.kind = plan::ReportKind::kTerminal;
+  SendReport(context, report, master);
+  close(master);
+  return 0;
+}
+
+// Closes all descriptors but those still needed.
+int CloseFds(Context& context) {
+  int keep[plan::kControlSlot + 4];
+  int count = 0;
+  for (int slot = 0; slot <= plan::kControlSlot; ++slot) keep[count++] = context.fds[slot];
+  keep[count++] = context.landlock;
+  keep[count++] = context.terminal;
+  for (int i = 1; i < count; ++i) {  // Insertion sort: a handful.
+    for (int j = i; j > 0 && keep[j] < keep[j - 1]; --j) {
+      const int swap = keep[j];
+      keep[j] = keep[j - 1];
+      keep[j - 1] = swap;
+    }
+  }
+  unsigned next = 0;
+  for (int i = 0; i < count; ++i) {
+    if (keep[i] < 0) continue;
+    const auto fd = static_cast<unsigned>(keep[i]);
+    if (fd > next && syscall(SYS_close_range, next, fd - 1, 0) != 0) return -1;
+    next = fd + 1;
+  }
+  if (syscall(SYS_close_range, next, ~0U, 0) != 0) return -1;
+  context.root = -1;
+  context.proc = -1;
+  return 0;
+}
+
+}  // namespace
+
+int DoIdentityStep(Context& context, const plan::Step& step) {
+  const char* text = plan::Text(context.plan, step.text);
+  switch (step.op) {
+    case plan::Op::kHideCaller:
+      return HideCaller(context);
+    case plan::Op::kDieWithParent:
+      // Init catches the signal and ends everything in order. It is a second line: the control socket is the first.
+      return prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+    case plan::Op::kJoinCgroup:
+      // "0" is the writer itself: no other way into a v1 hierarchy avoids a system-wide lock and its 10 ms.
+      return write(context.fds[step.slot], "0", 1) == 1 ? 0 : -1;
+    case plan::Op::kOomScore:
+      return WriteFile(AT_FDCWD, "/proc/self/oom_score_adj", text, 0, 0);
+    case plan::Op::kMapIds:
+      return MapIds(context, AT_FDCWD, "/proc/self/", step);
+    case plan::Op::kNoDump:
+      return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    case plan::Op::kHostname:
+      return sethostname(text, strlen(text));
+    case plan::Op::kLoopback:
+      return Loopback(context);
+    case plan::Op::kTerminal:
+      return Terminal(context);
+    case plan::Op::kSetIds:
+      return SetIds(context, step);
+    case plan::Op::kUserNamespace:
+      return UserNamespace(context, step);
+    case plan::Op::kSubreaper:
+      return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    case plan::Op::kCloseFds:
+      return CloseFds(context);
+    default:
+      errno = EINVAL;
+      return -1;
+  }
+}
+
+}  // namespace belljar::jail

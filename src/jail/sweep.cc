@@ -1,0 +1,139 @@
+#include "jail/sweep.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace belljar::jail {
+namespace {
+
+constexpr int kRounds = 2500;  // of 2 ms: five seconds
+
+void Pause() {
+  const struct timespec two_ms = {0, 2'000'000};
+  nanosleep(&two_ms, nullptr);
+}
+
+// Sends SIGKILL to every number in a file of white-space separated pids. True when there was any.
+bool KillListed(int directory, const char* path) {
+  const int fd = openat(directory, path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  char text[4096];
+  bool any = false;
+  int number = 0;
+  ssize_t length = 0;
+  while ((length = read(fd, text, sizeof text)) > 0) {
+    for (ssize_t i = 0; i < length; ++i) {
+      if (text[i] >= '0' && text[i] <= '9') {
+        number = number * 10 + (text[i] - '0');
+        continue;
+      }
+      if (number > 1 && kill(number, SIGKILL) == 0) any = true;
+      number = 0;
+    }
+  }
+  if (number > 1 && kill(number, SIGKILL) == 0) any = true;
+  close(fd);
+  return any;
+}
+
+// Removes the entries of `directory`; returns a descriptor of a subdirectory that is not empty yet, -1 when all are gone,
+// -2 when one can't be removed.
+int EmptyDirectory(int directory) {
+  alignas(struct dirent64) char buffer[8192];
+  for (;;) {
+    if (lseek(directory, 0, SEEK_SET) != 0) return -2;
+    const long length = getdents64(directory, buffer, sizeof buffer);
+    if (length < 0) return -2;
+    bool removed = false;
+    for (long at = 0; at < length;) {
+      const auto* entry = reinterpret_cast<const struct dirent64*>(buffer + at);
+      at += entry->d_reclen;
+      if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+      if (unlinkat(directory, entry->d_name, 0) == 0 || unlinkat(directory, entry->d_name, AT_REMOVEDIR) == 0) {
+        removed = true;
+        continue;
+      }
+      if (errno != ENOTEMPTY && errno != EEXIST) return -2;
+      // A guest may have locked itself, and so its owner, out of its own directory.
+      if (fchmodat(directory, entry->d_name, 0700, 0) != 0) return -2;
+      const int below = openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+      return below < 0 ? -2 : below;
+    }
+    if (!removed) return -1;
+  }
+}
+
+}  // namespace
+
+void KillChildren() {
+  for (int round = 0; round < kRounds; ++round) {
+    KillListed(AT_FDCWD, "/proc/thread-self/children");
+    pid_t ended = 0;
+    while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) {
+    }
+    if (ended < 0 && errno == ECHILD) return;
+    // Short first: killed children leave at once, and their orphans are the next round's.
+    if (round > 50) Pause();
+  }
+}
+
+int RemoveTree(const char* path) {
+  int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (directory < 0) return errno == ENOENT ? 0 : -1;
+  // One descriptor at a time, up again by "..": a tree may be deeper than there are descriptors or stack. Nobody else
+  // is left who could move directories meanwhile.
+  int depth = 0;
+  for (;;) {
+    const int below = EmptyDirectory(directory);
+    if (below == -2 || (below == -1 && depth == 0)) {
+      close(directory);
+      return below == -2 ? -1 : rmdir(path);
+    }
+    const int next = below >= 0 ? below : openat(directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    close(directory);
+    if (next < 0) return -1;
+    depth += below >= 0 ? 1 : -1;
+    directory = next;
+  }
+}
+
+void RemoveLeftovers(const Leftovers& leftovers) {
+  for (int round = 0; round < kRounds; ++round) {
+    bool left = false;
+    for (const auto& cgroup : leftovers.cgroups) {
+      if (cgroup[0] == '\0') break;
+      if (rmdir(cgroup) == 0 || errno == ENOENT) continue;
+      left = true;
+      const int directory = open(cgroup, O_PATH | O_DIRECTORY | O_CLOEXEC);
+      if (directory < 0) continue;
+      KillListed(directory, "cgroup.procs");
+      close(directory);
+    }
+    if (leftovers.directory[0] != '\0' && RemoveTree(leftovers.directory) != 0) left = true;
+    if (!left) return;
+    Pause();
+  }
+}
+
+void Janitor(const Leftovers& leftovers, int lifeline) {
+  prctl(PR_SET_NAME, "belljar-janitor", 0, 0, 0);
+  setsid();  // Ctrl-C is for the run, not for its clean-up.
+  char byte = 0;
+  ssize_t got = 0;
+  while ((got = read(lifeline, &byte, 1)) < 0 && errno == EINTR) {
+  }
+  if (got == 0) RemoveLeftovers(leftovers);
+  _exit(0);
+}
+
+}  // namespace belljar::jail

@@ -1,0 +1,26 @@
+// jail/sweep.h: clean-up that must work without heap and locks, because whoever needs it may be all that is left.
+#pragma once
+
+namespace belljar::jail {
+
+/// Kills and reaps all children, and the orphans that become children (the caller is a subreaper), until none is left.
+void KillChildren();
+
+/// Removes a directory with all that is in it, at any depth, without following links. 0, or -1 with errno.
+int RemoveTree(const char* path);
+
+/// What must not outlive a run on the host. Offsets are plain arrays so that a clone without heap can use it.
+struct Leftovers {
+  static constexpr int kMaxCgroups = 6;
+  char cgroups[kMaxCgroups][512];  ///< Directories; empty string ends the list.
+  char directory[512];             ///< A private directory of the run, or empty.
+};
+
+/// Kills all in the cgroups, removes them and the directory; retries for up to five seconds.
+void RemoveLeftovers(const Leftovers& leftovers);
+
+/// Body of the janitor: waits until `lifeline` closes, then removes the leftovers unless a byte came before, which means
+/// that its owner has done so. Never returns.
+[[noreturn]] void Janitor(const Leftovers& leftovers, int lifeline);
+
+}  // namespace belljar::jail

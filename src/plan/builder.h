@@ -1,0 +1,51 @@
+// plan/builder.h: collects steps and texts and lays them out as one flat LaunchPlan.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "plan/launch_plan.h"
+
+namespace belljar::plan {
+
+struct StepArguments {
+  std::string_view text = {};
+  std::string_view more = {};
+  std::uint64_t value = 0;
+  std::uint64_t more_value = 0;
+  int slot = -1;
+};
+
+class Builder {
+ public:
+  void Add(Op op, const StepArguments& arguments = {});
+  /// Fields that are plain numbers are set directly; the rest by the calls below.
+  LaunchPlan head{};
+  void SetArgv(const std::vector<std::string>& list) { argv_ = Intern(list); }
+  void SetEnvironment(const std::vector<std::string>& list) { envp_ = Intern(list); }
+  void SetExecPaths(const std::vector<std::string>& list) { exec_paths_ = Intern(list); }
+  void SetDiskPaths(const std::vector<std::string>& list) { disk_paths_ = Intern(list); }
+  void SetFilter(std::span<const sock_filter> filter) { filter_ = filter; }
+
+  /// Lays everything out. The builder is used up.
+  std::vector<std::uint64_t> Finish();
+
+ private:
+  std::uint32_t Intern(std::string_view text);
+  std::vector<std::uint32_t> Intern(const std::vector<std::string>& list);
+
+  std::vector<Step> steps_;
+  std::string texts_ = std::string(1, '\0');  // Offset 0 is the empty text.
+  std::vector<std::uint32_t> argv_, envp_, exec_paths_, disk_paths_;
+  std::span<const sock_filter> filter_;
+};
+
+/// Mount options in the form of Op::kTmpfs.
+std::string Options(std::initializer_list<std::pair<std::string_view, std::string>> pairs);
+
+}  // namespace belljar::plan

@@ -1,0 +1,95 @@
+#include "plan/compile.h"
+
+#include <sys/random.h>
+
+#include <cstdlib>
+
+#include "plan/sections.h"
+#include "sys/files.h"
+
+namespace belljar::plan {
+namespace {
+
+// Host ids that nothing else uses: above the ranges that distributions and container tools hand out.
+constexpr uid_t kFirstGuestUid = 1'900'000'000;
+constexpr std::uint32_t kGuestUids = 1U << 26;
+
+uid_t PickGuestUid() {
+  std::uint32_t number = 0;
+  (void)!::getrandom(&number, sizeof number, 0);
+  return kFirstGuestUid + number % kGuestUids;
+}
+
+constexpr std::size_t kMaxArgumentBytes = 1U << 20;
+
+std::expected<void, CompileError> CheckArgv(const std::vector<std::string>& argv) {
+  const auto wrong = [](std::string message, std::string hint) {
+    return std::unexpected(
+        CompileError{Fault::kCaller, Error{.step = "read the command", .message = std::move(message), .hint = std::move(hint)}});
+  };
+  if (argv.empty() || argv[0].empty()) return wrong("there is no command to run", "put it behind --, as in: -- /bin/true");
+  std::size_t bytes = 0;
+  for (const std::string& argument : argv) {
+    if (argument.find('\0') != std::string::npos) return wrong("an argument holds a NUL byte", "arguments are C strings");
+    bytes += argument.size() + 1 + sizeof(char*);
+  }
+  if (bytes > kMaxArgumentBytes) return wrong("the arguments are larger than 1 MiB", "pass the data on standard input");
+  return {};
+}
+
+void PlanCgroup(Draft& draft) {
+  const sys::CgroupLayout& layout = draft.request.facts.cgroups;
+  const Limits& limits = draft.request.policy.limits;
+  CompiledPlan& out = draft.out;
+  out.cgroup_limits = {.memory = limits.memory,
+                       .processes = limits.processes == kUnlimited ? kUnlimited : limits.processes + 1,  // init
+                       .cpus_milli = limits.cpus_milli};
+  if (layout.version != sys::CgroupVersion::kNone) {
+    out.cgroup_name = "belljar-" + draft.request.run_id;
+    out.cgroup_paths = sys::Cgroup::Paths(layout, out.cgroup_name, out.cgroup_limits);
+  }
+  out.watched = {.memory = layout.memory.empty() && limits.memory != kUnlimited,
+                 .processes = layout.pids.empty() && limits.processes != kUnlimited,
+                 .cpu_time = layout.cpuacct.empty() && limits.cpu_time_ns != kUnlimited,
+                 .disk = !draft.HasNamespaces() && limits.disk != kUnlimited};
+}
+
+}  // namespace
+
+std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
+  if (auto good = CheckArgv(request.argv); !good) return std::unexpected(good.error());
+  const Policy& policy = request.policy;
+  auto choice = ChooseForm(policy, request.facts);
+  if (!choice) return std::unexpected(CompileError{Fault::kRefused, choice.error()});
+
+  Draft draft{.request = request, .choice = *choice, .command = {}, .builder = {}, .out = {}, .workdir = {}};
+  draft.out.level = choice->level;
+  draft.out.form = choice->form;
+  draft.own_network = draft.HasNamespaces() && policy.network.mode == NetworkMode::kNone;
+  draft.enters_user_namespace = draft.HasNamespaces() && request.facts.user_namespaces &&
+                                (draft.OwnRoot() || !request.facts.privileged);
+  draft.out.guest_uid = request.facts.uid;
+  draft.out.guest_gid = request.facts.gid;
+  if (draft.OwnRoot() && draft.Privileged()) draft.out.guest_uid = draft.out.guest_gid = PickGuestUid();
+  const char* caller_path = std::getenv("PATH");
+  draft.command = ResolveCommand(policy, request.argv[0], caller_path == nullptr ? "" : caller_path);
+  if (draft.OwnRoot()) draft.workdir = kDefaultWorkdir;
+  if (!policy.files.workdir.empty()) draft.workdir = policy.files.workdir;
+  // The whole host is visible at level process, so its PATH is the right one.
+  if (choice->level < Level::kKernel && caller_path != nullptr) draft.command.path = caller_path;
+  PlanCgroup(draft);
+
+  draft.builder.head.wall_ns = policy.limits.wall_ns == kUnlimited ? kNoDeadline : policy.limits.wall_ns;
+  AddIdentity(draft);
+  if (auto added = AddFiles(draft); !added) return std::unexpected(added.error());
+  AddPrivilegeDrop(draft);
+  AddCommand(draft);
+  draft.builder.SetArgv(request.argv);
+  draft.builder.SetEnvironment(BuildEnvironment(draft));
+  draft.builder.SetExecPaths(draft.command.exec_paths);
+  draft.out.receipt = WriteReceipt(draft);
+  draft.out.block = draft.builder.Finish();
+  return std::move(draft.out);
+}
+
+}  // namespace belljar::plan

@@ -1,0 +1,58 @@
+// plan/compiled_plan.h: a plan together with what the parent side has to do around it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <belljar/policy.h>
+#include <belljar/result.h>
+
+#include "plan/launch_plan.h"
+#include "sys/cgroup.h"
+
+namespace belljar::plan {
+
+/// Which set of mechanisms a level is reached by.
+enum class Form : std::uint8_t {
+  kNamespaces,         ///< kernel: own namespaces and root, Landlock behind them
+  kLandlockOnly,       ///< kernel without user namespaces: Landlock and seccomp over the host's tree
+  kProcessNamespaces,  ///< process, with a pid namespace that makes killing certain
+  kProcessPlain,       ///< process without any namespace
+};
+std::string_view Name(Form form);
+
+/// One kind of limit is kept either by a cgroup, or by rlimits and a watcher in the parent.
+struct WatchedLimits {
+  bool memory = false;
+  bool processes = false;
+  bool cpu_time = false;  ///< Always the parent's; true when there is no cgroup to read it from.
+  bool disk = false;
+};
+
+/// A user namespace that the parent makes so that a mounted directory's owner is the guest.
+struct IdMap {
+  uid_t file_uid = 0;
+  gid_t file_gid = 0;
+};
+
+struct CompiledPlan {
+  Level level = Level::kKernel;
+  Form form = Form::kNamespaces;
+  std::vector<std::uint64_t> block;  ///< The LaunchPlan; 64-bit words only for their alignment.
+  Receipt receipt;
+  uid_t guest_uid = 0;  ///< On the host.
+  gid_t guest_gid = 0;
+  std::vector<std::string> cgroup_paths;  ///< Empty: no cgroup.
+  std::string cgroup_name;
+  sys::CgroupLimits cgroup_limits;
+  std::vector<IdMap> id_maps;     ///< In the slots behind the cgroup's.
+  std::string private_directory;  ///< To be made on the host before the start and removed after it; may be empty.
+  WatchedLimits watched;
+
+  const LaunchPlan& plan() const { return *reinterpret_cast<const LaunchPlan*>(block.data()); }
+};
+
+}  // namespace belljar::plan

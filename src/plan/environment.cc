@@ -1,0 +1,39 @@
+// The guest's environment: PATH, what the policy sets, what it passes by name. Nothing else of the caller's.
+#include <algorithm>
+#include <cstdlib>
+
+#include "plan/sections.h"
+
+namespace belljar::plan {
+
+std::vector<std::string> BuildEnvironment(const Draft& draft) {
+  std::vector<std::pair<std::string, std::string>> variables = {{"PATH", draft.command.path}};
+  const auto set = [&](const std::string& name, const std::string& value) {
+    const auto found = std::ranges::find(variables, name, [](const auto& v) { return v.first; });
+    if (found != variables.end()) {
+      found->second = value;
+    } else {
+      variables.emplace_back(name, value);
+    }
+  };
+  const auto pass = [&](const std::string& name) {
+    if (const char* value = std::getenv(name.c_str()); value != nullptr) set(name, value);
+  };
+  if (draft.request.streams == Streams::kTerminal) pass("TERM");
+  const Environment& environment = draft.request.policy.environment;
+  for (const std::string& name : environment.pass) pass(name);
+  for (const auto& [name, value] : environment.set) set(name, value);
+  if (!draft.HasNamespaces()) {
+    // There is no private /tmp in these forms; the private directory stands for it.
+    set("TMPDIR", draft.out.private_directory);
+    for (auto& [name, value] : variables) {
+      if (name == "HOME" && value == kHome) value = draft.out.private_directory;
+    }
+  }
+  std::vector<std::string> result;
+  result.reserve(variables.size());
+  for (const auto& [name, value] : variables) result.push_back(name + "=" + value);
+  return result;
+}
+
+}  // namespace belljar::plan

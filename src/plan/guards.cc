@@ -1,0 +1,116 @@
+// Who the guest is and what it may ask of the kernel.
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "plan/seccomp_filter.h"
+#include "plan/sections.h"
+
+namespace belljar::plan {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr char kOomScore[] = "500";
+
+std::string IdLine(unsigned inside, unsigned outside) { return fmt::format("{} {} 1", inside, outside); }
+
+void AddRlimit(Draft& draft, int resource, std::uint64_t limit) {
+  draft.builder.Add(Op::kRlimit, {.value = static_cast<std::uint64_t>(resource), .more_value = limit});
+}
+
+}  // namespace
+
+void AddIdentity(Draft& draft) {
+  Builder& builder = draft.builder;
+  builder.Add(Op::kHideCaller);
+  builder.Add(Op::kDieWithParent);
+  const bool v1 = draft.request.facts.cgroups.version == sys::CgroupVersion::kV1;
+  if (v1) {
+    for (std::size_t i = 0; i < draft.out.cgroup_paths.size(); ++i) {
+      builder.Add(Op::kJoinCgroup, {.slot = kFirstExtraSlot + static_cast<int>(i)});
+    }
+  }
+  builder.Add(Op::kOomScore, {.text = kOomScore});
+  if (draft.HasNamespaces()) {
+    builder.head.clone_flags = CLONE_NEWPID | CLONE_NEWNS;
+    if (draft.OwnRoot()) builder.head.clone_flags |= CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+    if (draft.own_network) builder.head.clone_flags |= CLONE_NEWNET;
+    if (!draft.Privileged()) {
+      builder.head.clone_flags |= CLONE_NEWUSER;
+      // At level process the guest stays who its caller is.
+      const unsigned inside_uid = draft.OwnRoot() ? kGuestId : draft.request.facts.uid;
+      const unsigned inside_gid = draft.OwnRoot() ? kGuestId : draft.request.facts.gid;
+      builder.Add(Op::kMapIds, {.text = IdLine(inside_uid, draft.request.facts.uid),
+                                .more = IdLine(inside_gid, draft.request.facts.gid)});
+    }
+    builder.head.init_is_pid1 = 1;
+  } else {
+    builder.Add(Op::kSubreaper);
+  }
+  // SECURITY: after the id maps, whose files an undumpable process may not write, and before anything of the guest's.
+  builder.Add(Op::kNoDump);
+}
+
+void AddLimits(Draft& draft) {
+  const Limits& limits = draft.request.policy.limits;
+  AddRlimit(draft, RLIMIT_CORE, 0);
+  if (limits.open_files != kUnlimited) AddRlimit(draft, RLIMIT_NOFILE, limits.open_files);
+  if (limits.file_size != kUnlimited) AddRlimit(draft, RLIMIT_FSIZE, limits.file_size);
+  // Rounded up to whole seconds: a per-process net below the exact, per-sandbox limit that the parent keeps.
+  if (limits.cpu_time_ns != kUnlimited) AddRlimit(draft, RLIMIT_CPU, limits.cpu_time_ns / kSecond + 1);
+  AddRlimit(draft, RLIMIT_MEMLOCK, 64 * 1024);
+  AddRlimit(draft, RLIMIT_RTPRIO, 0);
+  AddRlimit(draft, RLIMIT_MSGQUEUE, draft.OwnRoot() ? 819'200 : 0);
+  if (draft.out.watched.processes) {
+    // Counted per user namespace since Linux 5.14, so it is this sandbox's own. One more than allowed (and init): that
+    // the watcher sees more than allowed is what tells a refused fork from a full house.
+    AddRlimit(draft, RLIMIT_NPROC, limits.processes + 2);
+  }
+  const bool needs_affinity = limits.cpus_milli != kUnlimited && draft.out.cgroup_paths.empty();
+  if (needs_affinity) draft.builder.Add(Op::kAffinity, {.value = (limits.cpus_milli + 999) / 1000});
+}
+
+void AddPrivilegeDrop(Draft& draft) {
+  Builder& builder = draft.builder;
+  if (draft.OwnRoot()) builder.Add(Op::kHostname, {.text = "belljar"});
+  if (draft.own_network) builder.Add(Op::kLoopback);
+  if (draft.request.streams == Streams::kTerminal) builder.Add(Op::kTerminal);
+  AddLimits(draft);
+  AddLandlock(draft);
+  if (draft.Privileged() && draft.OwnRoot()) {
+    // SECURITY: ids first, user namespace second: all other namespaces then belong to the host's, and whatever power a
+    // guest might win in its own user namespace is none over them.
+    builder.Add(Op::kSetIds, {.value = draft.out.guest_uid, .more_value = draft.out.guest_gid});
+    if (draft.enters_user_namespace) {
+      builder.Add(Op::kUserNamespace,
+                  {.text = IdLine(kGuestId, draft.out.guest_uid), .more = IdLine(kGuestId, draft.out.guest_gid)});
+    }
+  }
+  builder.Add(Op::kDropCapabilities);
+  builder.Add(Op::kNoNewPrivileges);
+  builder.Add(Op::kCloseFds);
+}
+
+void AddCommand(Draft& draft) {
+  Builder& builder = draft.builder;
+  const bool terminal = draft.request.streams == Streams::kTerminal;
+  builder.head.terminal = terminal ? 1 : 0;
+  builder.Add(Op::kNewSession, {.value = terminal ? 1U : 0U});
+  builder.Add(Op::kStdio);
+  builder.Add(Op::kWorkdir, {.text = draft.workdir});
+  if (draft.choice.level >= Level::kKernel) {
+    if (draft.request.facts.landlock_abi > 0) builder.Add(Op::kLandlockEnforce);
+    const bool bare = draft.choice.form == Form::kLandlockOnly;
+    const Narrowing narrowing{.no_sockets = bare, .no_memfd = draft.out.watched.memory, .no_host_reach = bare};
+    const bool listen = draft.request.facts.seccomp_listener;
+    builder.SetFilter(KernelFilter(listen ? FilterVariant::kNotify : FilterVariant::kErrno, narrowing));
+    // SECURITY: the very last before exec: it forbids most of what the steps before it do.
+    builder.Add(Op::kSeccomp, {.value = listen ? 1U : 0U});
+  }
+  builder.Add(Op::kExec);
+}
+
+}  // namespace belljar::plan

@@ -1,0 +1,140 @@
+// plan/launch_plan.h: a policy compiled into flat data that the child side executes without deciding anything.
+//
+// A LaunchPlan is the head of one contiguous block of memory: steps, texts and filters follow it and are named by
+// offset, so that the block can be copied or sent as it is. src/jail includes this file and nothing else of ours;
+// keep it free of everything that allocates or throws.
+#pragma once
+
+#include <linux/filter.h>
+
+#include <cstdint>
+
+namespace belljar::plan {
+
+/// What a step does. The order of the steps is the plan's; the numbers are only names.
+enum class Op : std::uint16_t {
+  // Sandbox init, in the caller's file view.
+  kHideCaller,     ///< Wipe the argument and environment strings that init has as a copy of its caller.
+  kDieWithParent,  ///< Ask for a signal when the caller dies.
+  kJoinCgroup,     ///< slot: an open cgroup `tasks` or `cgroup.procs` file.
+  kOomScore,       ///< text: the number; guests die before host processes when the host runs out of memory.
+  kMapIds,         ///< text: uid_map, more: gid_map. Inside a new user namespace.
+  kNoDump,         ///< Nobody may trace init or read its memory.
+  kPrivateMounts,
+  kNewRoot,   ///< text: options of its tmpfs. All later paths are inside it.
+  kHostRoot,  ///< All later paths are the host's (forms without an own root).
+  // Building the file view.
+  kDirectory,      ///< text: path, value: mode, more_value: owner + 1, or 0 for init's own
+  kSymlink,        ///< text: path, more: where it points
+  kFile,           ///< text: path, more: contents, value: mode
+  kMountPoint,     ///< text: path; value: 0 directory, 1 file. Made when absent.
+  kBind,           ///< text: target, more: source, value: MOUNT_ATTR_*, slot: an idmap user namespace or -1
+  kTmpfs,          ///< text: target, more: options "size\0…\0mode\0…\0\0", value: MOUNT_ATTR_*
+  kProc,           ///< text: target
+  kDevpts,         ///< text: target
+  kMask,           ///< text: path; covered by /dev/null or an empty directory, as fits; absent is fine
+  kReadOnly,       ///< text: path of a mount that becomes read-only
+  kSealRoot,       ///< The root becomes read-only.
+  kPivot,          ///< The root becomes "/", the host's tree is detached.
+  kHostname,       ///< text
+  kLoopback,
+  kTerminal,  ///< Open a pseudo-terminal of the sandbox and send its master to the caller.
+  kRlimit,    ///< value: resource, more_value: the limit
+  kAffinity,  ///< value: how many CPUs
+  kLandlockRules,  ///< value: handled filesystem rights, more_value: handled network rights, slot: scopes
+  kLandlockAllow,  ///< text: path, value: rights; absent is fine when slot is 1
+  kSetIds,         ///< value: uid, more_value: gid; supplementary groups are dropped
+  kUserNamespace,  ///< text: uid_map, more: gid_map. After the ids were set: owns none of the other namespaces.
+  kDropCapabilities,
+  kNoNewPrivileges,
+  kSubreaper,
+  kCloseFds,
+  // The command, forked by init.
+  kNewSession,  ///< value: 1 makes the terminal the controlling one
+  kStdio,
+  kWorkdir,  ///< text: path
+  kLandlockEnforce,
+  kSeccomp,  ///< value: 1 with a listener that the parent answers
+  kExec,
+};
+
+/// The first step of the command's part; everything before it is init's.
+inline constexpr Op kFirstCommandOp = Op::kNewSession;
+
+struct Step {
+  Op op;
+  std::int16_t slot;        ///< An index into the fds that the parent hands over, or -1.
+  std::uint32_t text;       ///< Offset of a string, or 0.
+  std::uint32_t more;       ///< Offset of a second string, or 0.
+  std::uint32_t pad;
+  std::uint64_t value;
+  std::uint64_t more_value;
+};
+
+/// The file descriptors that the parent hands to the child.
+inline constexpr int kStdinSlot = 0;
+inline constexpr int kStdoutSlot = 1;
+inline constexpr int kStderrSlot = 2;
+inline constexpr int kControlSlot = 3;  ///< SOCK_SEQPACKET to the parent
+inline constexpr int kFirstExtraSlot = 4;
+inline constexpr int kMaxSlots = 24;
+
+struct LaunchPlan {
+  std::uint32_t size;  ///< Of the whole block.
+  std::uint32_t step_count;
+  std::uint32_t steps;      ///< Offset of Step[step_count].
+  std::uint32_t argv;       ///< Offset of uint32_t offsets, ended by 0.
+  std::uint32_t envp;       ///< The same.
+  std::uint32_t exec_paths; ///< The same: candidates in the order of PATH.
+  std::uint32_t filter;        ///< Offset of sock_filter[filter_length].
+  std::uint32_t filter_length;
+  std::uint32_t disk_paths;    ///< The same as argv: private filesystems whose use is reported at the end.
+  std::uint32_t clone_flags;   ///< Of init, without CLONE_INTO_CGROUP.
+  std::uint64_t wall_ns;       ///< Or kNoDeadline.
+  std::uint32_t init_is_pid1;  ///< 0: no pid namespace; init kills what is left by walking its children.
+  std::uint32_t terminal;
+};
+inline constexpr std::uint64_t kNoDeadline = ~std::uint64_t{0};
+
+// Access by offset. All offsets come from the parent, which is trusted; the block is read-only for the child.
+inline const char* Text(const LaunchPlan& plan, std::uint32_t offset) {
+  return reinterpret_cast<const char*>(&plan) + offset;
+}
+inline const Step* Steps(const LaunchPlan& plan) {
+  return reinterpret_cast<const Step*>(Text(plan, plan.steps));
+}
+inline const std::uint32_t* Offsets(const LaunchPlan& plan, std::uint32_t offset) {
+  return reinterpret_cast<const std::uint32_t*>(Text(plan, offset));
+}
+inline const sock_filter* Filter(const LaunchPlan& plan, std::uint32_t offset) {
+  return reinterpret_cast<const sock_filter*>(Text(plan, offset));
+}
+
+/// What init tells its parent, one datagram each over the control socket.
+enum class ReportKind : std::uint32_t {
+  kSetupFailed,  ///< step, error: the command never ran
+  kExecFailed,   ///< error: nothing by that name inside, or not executable
+  kTerminal,     ///< carries the pseudo-terminal's master
+  kListener,     ///< carries the seccomp listener
+  kStarted,      ///< the command's own program runs
+  kEnded,        ///< status, disk
+  kDeadline,     ///< init ended it because of wall_ns; disk
+};
+
+struct DiskUse {
+  std::uint64_t used_bytes;
+  std::uint32_t full_bytes;   ///< 1: no block was left.
+  std::uint32_t full_inodes;  ///< 1: no inode was left.
+};
+inline constexpr int kMaxDisks = 2;
+
+struct Report {
+  ReportKind kind;
+  std::int32_t step;    ///< Index into the plan's steps.
+  std::int32_t error;   ///< errno
+  std::int32_t detail;  ///< Which call of the step, counted from 0.
+  std::int32_t status;  ///< As from waitpid.
+  DiskUse disk[kMaxDisks];
+};
+
+}  // namespace belljar::plan

@@ -1,0 +1,167 @@
+// The receipt: guard by guard, what is enforced, through what, and why not where it is not.
+#include <sched.h>
+
+#include <fmt/format.h>
+
+#include "plan/sections.h"
+
+namespace belljar::plan {
+namespace {
+
+class Writer {
+ public:
+  explicit Writer(const Draft& draft) : draft_(draft), facts_(draft.request.facts) {}
+
+  std::vector<GuardReceipt> Write() {
+    Namespaces();
+    Filters();
+    Limits();
+    return std::move(guards_);
+  }
+
+ private:
+  void Held(std::string guard, std::string by) {
+    guards_.push_back({std::move(guard), GuardState::kEnforced, std::move(by), {}});
+  }
+  void Partial(std::string guard, std::string by, std::string reason) {
+    guards_.push_back({std::move(guard), GuardState::kPartial, std::move(by), std::move(reason)});
+  }
+  void Absent(std::string guard, std::string reason) {
+    guards_.push_back({std::move(guard), GuardState::kAbsent, {}, std::move(reason)});
+  }
+  void Off(std::string guard, std::string reason) {
+    guards_.push_back({std::move(guard), GuardState::kOff, {}, std::move(reason)});
+  }
+
+  void Namespaces();
+  void Filters();
+  void Limits();
+  void Limit(const char* guard, std::uint64_t value, const std::string& cgroup, bool watched, const char* watched_by,
+             const char* gap);
+
+  const Draft& draft_;
+  const sys::HostFacts& facts_;
+  std::vector<GuardReceipt> guards_;
+};
+
+void Writer::Namespaces() {
+  const std::uint32_t flags = draft_.builder.head.clone_flags;
+  const bool kernel = draft_.choice.level >= Level::kKernel;
+  const std::string lack = draft_.choice.weaker_because;
+  if (draft_.enters_user_namespace) {
+    Held("user namespace", draft_.Privileged() ? "unshare(CLONE_NEWUSER) after the change of ids" : "clone(CLONE_NEWUSER)");
+  } else if (kernel) {
+    Absent("user namespace", facts_.user_namespaces_lack);
+  }
+  const std::tuple<const char*, unsigned, const char*> kinds[] = {
+      {"mount namespace", CLONE_NEWNS, "clone(CLONE_NEWNS)"},    {"pid namespace", CLONE_NEWPID, "clone(CLONE_NEWPID)"},
+      {"ipc namespace", CLONE_NEWIPC, "clone(CLONE_NEWIPC)"},    {"uts namespace", CLONE_NEWUTS, "clone(CLONE_NEWUTS)"},
+      {"cgroup namespace", CLONE_NEWCGROUP, "clone(CLONE_NEWCGROUP)"},
+  };
+  for (const auto& [guard, flag, by] : kinds) {
+    if ((flags & flag) != 0) {
+      Held(guard, by);
+    } else if (kernel) {
+      Absent(guard, lack);
+    }
+  }
+  if (draft_.own_network) {
+    Held("network", "clone(CLONE_NEWNET), loopback only");
+  } else if (draft_.request.policy.network.mode == NetworkMode::kHost) {
+    Off("network", "the policy shares the host's network");
+  } else {
+    Held("network", "seccomp (no sockets), landlock (no TCP)");
+  }
+  if (!kernel) return;
+  if (draft_.OwnRoot()) {
+    Held("root filesystem", "own root, read-only, pivot_root");
+  } else {
+    Partial("root filesystem", "landlock over the host's tree", "names and attributes of host files can be seen");
+  }
+}
+
+void Writer::Filters() {
+  const bool kernel = draft_.choice.level >= Level::kKernel;
+  if (kernel) {
+    if (facts_.seccomp_listener) {
+      Held("seccomp", "allow-list with a listener");
+    } else {
+      Partial("seccomp", "allow-list", "refused calls are not counted: another listener is above this process");
+    }
+    if (facts_.landlock_abi == 0) {
+      Absent("landlock", "not in this kernel's list of security modules (boot parameter lsm=)");
+    } else if (facts_.landlock_abi < 6) {
+      Partial("landlock", fmt::format("ABI {}", facts_.landlock_abi), "scopes for signals and sockets came with ABI 6");
+    } else {
+      Held("landlock", fmt::format("ABI {}, scopes for signals and abstract sockets", facts_.landlock_abi));
+    }
+  }
+  Held("capabilities", "all dropped, bounding set included");
+  Held("no_new_privs", "prctl(PR_SET_NO_NEW_PRIVS)");
+  if (!kernel) return;
+  if (draft_.Privileged()) {
+    Held("identity", fmt::format("host uid {}, no groups", draft_.out.guest_uid));
+  } else {
+    Partial("identity", fmt::format("the caller's own uid {}, seen as {} inside", facts_.uid, kGuestId),
+            "supplementary groups stay, as they can't be dropped without privileges");
+  }
+}
+
+void Writer::Limit(const char* guard, std::uint64_t value, const std::string& cgroup, bool watched,
+                   const char* watched_by, const char* gap) {
+  if (value == kUnlimited) {
+    Off(guard, "unlimited in the policy");
+  } else if (!watched) {
+    Held(guard, cgroup);
+  } else {
+    Partial(guard, watched_by, std::string(gap) + "; " + facts_.cgroups.lack);
+  }
+}
+
+void Writer::Limits() {
+  const belljar::Limits& limits = draft_.request.policy.limits;
+  const WatchedLimits& watched = draft_.out.watched;
+  const std::string version = facts_.cgroups.version == sys::CgroupVersion::kV2 ? "cgroup v2 " : "cgroup v1 ";
+  if (limits.wall_ns == kUnlimited) {
+    Off("wall limit", "unlimited in the policy");
+  } else {
+    Held("wall limit", "sandbox init, and the parent behind it");
+  }
+  Limit("memory limit", limits.memory, version + "memory", watched.memory, "watcher every 10 ms",
+        "a burst between two looks is seen late");
+  Limit("process limit", limits.processes, version + "pids", watched.processes,
+        draft_.HasNamespaces() ? "RLIMIT_NPROC of the user namespace, watcher" : "watcher every 10 ms",
+        "not told at once");
+  Limit("cpu_time limit", limits.cpu_time_ns, version + "cpuacct", watched.cpu_time, "RLIMIT_CPU, watcher",
+        "time of children that nobody waited for is not counted");
+  if (limits.cpus_milli != kUnlimited) {
+    if (!draft_.out.cgroup_paths.empty() && !facts_.cgroups.cpu.empty()) {
+      Held("cpus limit", version + "cpu");
+    } else {
+      Partial("cpus limit", "CPU affinity", "whole CPUs only; " + facts_.cgroups.lack);
+    }
+  }
+  if (draft_.HasNamespaces()) {
+    Held("disk limit", "size of private tmpfs");
+    for (const Mount& mount : draft_.request.policy.files.mounts) {
+      if (mount.access != Access::kReadWrite) continue;
+      guards_.back().state = GuardState::kPartial;
+      guards_.back().reason = "writable mounts are bounded by file_size alone";
+      break;
+    }
+  } else {
+    Limit("disk limit", limits.disk, "", true, "watcher every 50 ms", "a burst between two looks is seen late");
+  }
+}
+
+}  // namespace
+
+Receipt WriteReceipt(const Draft& draft) {
+  return {.level = draft.choice.level,
+          .backend = "native",
+          .form = std::string(Name(draft.choice.form)),
+          .host = draft.request.facts.kernel,
+          .guards = Writer(draft).Write()};
+}
+
+}  // namespace belljar::plan

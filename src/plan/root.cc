@@ -1,0 +1,266 @@
+// The guest's file view: a root from nothing, into which only what the policy names is mounted.
+#include <linux/mount.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "plan/sections.h"
+#include "sys/files.h"
+
+namespace belljar::plan {
+namespace {
+
+constexpr std::uint64_t kReadOnlyTree = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+constexpr std::uint64_t kWritableTree = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+constexpr std::uint64_t kDevice = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+
+// World-readable files of /proc that tell about the host and not about the guest, or that have been a way out before.
+constexpr std::array kMaskedProc = {
+    "acpi",      "asound",     "bootconfig", "buddyinfo", "bus",       "cgroups",  "cmdline",    "config.gz",
+    "consoles",  "crypto",     "devices",    "diskstats", "dma",       "driver",   "dynamic_debug", "execdomains",
+    "fb",        "fs",         "interrupts", "iomem",     "ioports",   "irq",      "kallsyms",   "kcore",
+    "key-users", "keys",       "kmsg",       "kpagecgroup", "kpagecount", "kpageflags", "latency_stats", "locks",
+    "mdstat",    "misc",       "modules",    "mtrr",      "pagetypeinfo", "partitions", "pressure", "sched_debug",
+    "schedstat", "scsi",       "slabinfo",   "softirqs",  "swaps",     "sysrq-trigger", "sysvipc", "timer_list",
+    "tty",       "vmallocinfo", "vmstat",    "zoneinfo"};
+
+// Files and directories of /etc that programs need to run and that say nothing about the host's users.
+constexpr std::array kEtcTrees = {"alternatives", "ssl/certs", "java-17-openjdk", "java-21-openjdk", "perl", "fonts",
+                                  "python3",      "python3.11", "python3.12",     "python3.13",     "ld.so.conf.d"};
+constexpr std::array kEtcFiles = {"ld.so.cache", "ld.so.conf", "localtime", "mime.types", "protocols", "services"};
+
+class FileView {
+ public:
+  explicit FileView(Draft& draft) : draft_(draft), builder_(draft.builder) {}
+
+  void MakeParents(std::string_view path) {
+    for (std::size_t slash = path.find('/', 1); slash != std::string_view::npos; slash = path.find('/', slash + 1)) {
+      MakeDirectory(path.substr(0, slash));
+    }
+  }
+  void MakeDirectory(std::string_view path) {
+    if (std::ranges::find(made_, path) != made_.end()) return;
+    made_.emplace_back(path);
+    builder_.Add(Op::kDirectory, {.text = path, .value = 0755});
+  }
+  void BindTree(const std::string& source, const std::string& target, std::uint64_t attributes, sys::FileKind kind,
+                int slot = -1) {
+    MakeParents(target);
+    if (kind == sys::FileKind::kDirectory) {
+      builder_.Add(Op::kMountPoint, {.text = target, .value = 0});
+    } else {
+      builder_.Add(Op::kMountPoint, {.text = target, .value = 1});
+    }
+    builder_.Add(Op::kBind, {.text = target, .more = source, .value = attributes, .slot = slot});
+  }
+
+  void System();
+  void Etc();
+  void Devices();
+  void Proc();
+  void Scratch();
+  std::expected<void, CompileError> Mounts();
+
+ private:
+  Draft& draft_;
+  Builder& builder_;
+  std::vector<std::string> made_;
+};
+
+void FileView::System() {
+  for (const char* name : {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"}) {
+    const auto status = sys::LinkStatus(name);
+    if (status.kind == sys::FileKind::kSymlink) {
+      builder_.Add(Op::kSymlink, {.text = name, .more = sys::ReadLink(name).value_or("")});
+    } else if (status.kind == sys::FileKind::kDirectory) {
+      BindTree(name, name, kReadOnlyTree, status.kind);
+    }
+  }
+}
+
+void FileView::Etc() {
+  MakeDirectory("/etc");
+  const bool resolves = draft_.request.policy.network.mode == NetworkMode::kHost;
+  const std::string passwd = fmt::format("{0}:x:{1}:{1}::{2}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n", kGuestName,
+                                         kGuestId, kHome);
+  const std::string group = fmt::format("{0}:x:{1}:\nnogroup:x:65534:\n", kGuestName, kGuestId);
+  const auto write = [&](std::string_view path, std::string_view text) {
+    builder_.Add(Op::kFile, {.text = path, .more = text, .value = 0444});
+  };
+  write("/etc/passwd", passwd);
+  write("/etc/group", group);
+  write("/etc/hosts", "127.0.0.1 localhost belljar\n::1 localhost belljar\n");
+  write("/etc/hostname", "belljar\n");
+  write("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n");
+  if (!resolves) write("/etc/resolv.conf", "# no network\n");
+  if (resolves) {
+    write("/etc/resolv.conf", sys::ReadSmallFile("/etc/resolv.conf", 65536).value_or("# none on the host\n"));
+  }
+  if (draft_.request.policy.files.system == SystemFiles::kNone) return;
+  for (const char* name : kEtcTrees) {
+    const std::string path = std::string("/etc/") + name;
+    if (sys::Status(path).kind == sys::FileKind::kDirectory) BindTree(path, path, kReadOnlyTree, sys::FileKind::kDirectory);
+  }
+  for (const char* name : kEtcFiles) {
+    const std::string path = std::string("/etc/") + name;
+    // Without symlinks: /etc/localtime points into /usr, but a link elsewhere would dangle inside.
+    const auto real = sys::RealPath(path);
+    if (real) BindTree(*real, path, kReadOnlyTree, sys::FileKind::kFile);
+  }
+}
+
+void FileView::Devices() {
+  MakeDirectory("/dev");
+  for (const char* name : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}) {
+    BindTree(name, name, kDevice, sys::FileKind::kFile);
+  }
+  MakeDirectory("/dev/pts");
+  builder_.Add(Op::kDevpts, {.text = "/dev/pts"});
+  const std::pair<const char*, const char*> links[] = {{"/dev/ptmx", "pts/ptmx"},
+                                                       {"/dev/fd", "/proc/self/fd"},
+                                                       {"/dev/stdin", "/proc/self/fd/0"},
+                                                       {"/dev/stdout", "/proc/self/fd/1"},
+                                                       {"/dev/stderr", "/proc/self/fd/2"},
+                                                       {"/dev/shm", "/tmp/.shm"}};
+  for (const auto& [link, target] : links) builder_.Add(Op::kSymlink, {.text = link, .more = target});
+}
+
+void FileView::Proc() {
+  MakeDirectory("/proc");
+  builder_.Add(Op::kProc, {.text = "/proc"});
+  for (const char* name : kMaskedProc) builder_.Add(Op::kMask, {.text = std::string("/proc/") + name});
+  // /proc/sys as a whole is replaced by the few values that programs read.
+  builder_.Add(Op::kTmpfs, {.text = "/proc/sys",
+                            .more = Options({{"size", "64k"}, {"nr_inodes", "64"}, {"mode", "0755"}}),
+                            .value = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC});
+  for (const char* directory : {"kernel", "kernel/random", "vm", "fs", "net", "net/core"}) {
+    builder_.Add(Op::kDirectory, {.text = std::string("/proc/sys/") + directory, .value = 0755});
+  }
+  const auto copy = [&](const std::string& path, const char* otherwise) {
+    const std::string text = sys::ReadSmallFile(path, 256).value_or(otherwise);
+    builder_.Add(Op::kFile, {.text = path, .more = text, .value = 0444});
+  };
+  copy("/proc/sys/kernel/osrelease", "\n");
+  copy("/proc/sys/kernel/pid_max", "32768\n");
+  copy("/proc/sys/kernel/cap_last_cap", "40\n");
+  copy("/proc/sys/kernel/ngroups_max", "65536\n");
+  copy("/proc/sys/kernel/random/uuid", "\n");
+  copy("/proc/sys/vm/overcommit_memory", "0\n");
+  copy("/proc/sys/vm/max_map_count", "65530\n");
+  copy("/proc/sys/fs/pipe-max-size", "1048576\n");
+  builder_.Add(Op::kFile, {.text = "/proc/sys/net/core/somaxconn", .more = "4096\n", .value = 0444});
+  builder_.Add(Op::kReadOnly, {.text = "/proc/sys"});
+  builder_.Add(Op::kReadOnly, {.text = "/proc"});
+}
+
+// Options of a private filesystem that holds at most `size` bytes and limits.files inodes.
+std::string BoundedTmpfs(const Draft& draft, std::uint64_t size, const char* mode, unsigned owner) {
+  const std::uint64_t inodes = draft.request.policy.limits.files;
+  std::string result;
+  if (size != kUnlimited) result += Options({{"size", std::to_string(size)}});
+  if (inodes != kUnlimited) result += Options({{"nr_inodes", std::to_string(inodes)}});
+  return result + Options({{"mode", mode}, {"uid", std::to_string(owner)}, {"gid", std::to_string(owner)}});
+}
+
+// The private, bounded, writable places.
+void FileView::Scratch() {
+  const Policy& policy = draft_.request.policy;
+  const unsigned owner = draft_.Privileged() ? draft_.out.guest_uid : kGuestId;
+  const std::uint64_t own = std::uint64_t{owner} + 1;
+  MakeDirectory("/tmp");
+  builder_.Add(Op::kTmpfs,
+               {.text = "/tmp", .more = BoundedTmpfs(draft_, policy.files.tmp, "1777", owner), .value = kWritableTree});
+  builder_.Add(Op::kDirectory, {.text = "/tmp/.shm", .value = 0700, .more_value = own});
+  builder_.Add(Op::kDirectory, {.text = kHome, .value = 0700, .more_value = own});
+  std::vector<std::string> disks = {"/tmp"};
+  const bool mounted = std::ranges::any_of(policy.files.mounts,
+                                           [&](const Mount& m) { return sys::IsWithin(draft_.workdir, m.target); });
+  if (!mounted && sys::IsWithin(draft_.workdir, "/tmp")) {
+    if (draft_.workdir != "/tmp") {
+      builder_.Add(Op::kDirectory, {.text = draft_.workdir, .value = 0755, .more_value = own});
+    }
+  } else if (!mounted) {
+    MakeParents(draft_.workdir);
+    MakeDirectory(draft_.workdir);
+    builder_.Add(Op::kTmpfs, {.text = draft_.workdir,
+                              .more = BoundedTmpfs(draft_, policy.limits.disk, "0755", owner),
+                              .value = kWritableTree});
+    disks.insert(disks.begin(), draft_.workdir);
+  }
+  builder_.SetDiskPaths(disks);
+}
+
+std::expected<void, CompileError> FileView::Mounts() {
+  const Policy& policy = draft_.request.policy;
+  for (const std::string& path : draft_.command.read_only) {
+    BindTree(path, path, kReadOnlyTree, sys::Status(path).kind);
+  }
+  std::vector<Mount> mounts = policy.files.mounts;
+  // Outer before inner, whatever their order in the policy.
+  std::ranges::stable_sort(mounts, {}, [](const Mount& m) { return std::ranges::count(m.target, '/'); });
+  for (const Mount& mount : mounts) {
+    const sys::FileStatus status = sys::Status(mount.source);
+    if (status.kind == sys::FileKind::kAbsent) {
+      return std::unexpected(CompileError{
+          Fault::kCaller, Error{.step = "mount " + mount.source,
+                                .message = "no such file or directory, or it can't be looked at",
+                                .hint = "make it first; Belljar creates nothing on the host"}});
+    }
+    int slot = -1;
+    if (draft_.Privileged() && status.uid != draft_.out.guest_uid) {
+      auto& maps = draft_.out.id_maps;
+      auto found = std::ranges::find_if(
+          maps, [&](const IdMap& m) { return m.file_uid == status.uid && m.file_gid == status.gid; });
+      if (found == maps.end()) found = maps.insert(maps.end(), IdMap{status.uid, status.gid});
+      slot = kFirstExtraSlot + static_cast<int>(draft_.out.cgroup_paths.size() + (found - maps.begin()));
+      if (slot >= kMaxSlots) {
+        return std::unexpected(CompileError{Fault::kCaller, Error{.step = "mount " + mount.source,
+                                                                  .message = "mounts with too many different owners",
+                                                                  .hint = "mount their common parent directory"}});
+      }
+    }
+    BindTree(mount.source, mount.target, mount.access == Access::kReadWrite ? kWritableTree : kReadOnlyTree, status.kind,
+             slot);
+  }
+  for (const std::string& path : policy.files.hide) builder_.Add(Op::kMask, {.text = path});
+  return {};
+}
+
+}  // namespace
+
+std::expected<void, CompileError> AddFiles(Draft& draft) {
+  Builder& builder = draft.builder;
+  FileView view(draft);
+  if (draft.choice.form == Form::kNamespaces) {
+    builder.Add(Op::kPrivateMounts);
+    builder.Add(Op::kNewRoot, {.text = Options({{"size", "1m"}, {"nr_inodes", "4096"}, {"mode", "0755"}})});
+    if (draft.request.policy.files.system == SystemFiles::kUsr) view.System();
+    view.Etc();
+    view.Devices();
+    view.Proc();
+    view.Scratch();
+    if (auto mounted = view.Mounts(); !mounted) return mounted;
+    builder.Add(Op::kSealRoot);
+    builder.Add(Op::kPivot);
+    return {};
+  }
+  const char* temporary = std::getenv("TMPDIR");
+  const bool usable = temporary != nullptr && temporary[0] == '/';
+  draft.out.private_directory = std::string(usable ? temporary : "/tmp") + "/belljar-" + draft.request.run_id;
+  if (draft.workdir.empty()) draft.workdir = draft.out.private_directory;
+  if (draft.choice.form != Form::kProcessNamespaces) return {};
+  // The host's tree as it is, but for a /proc that fits the pids and a bounded filesystem over the private directory.
+  builder.Add(Op::kPrivateMounts);
+  builder.Add(Op::kHostRoot);
+  builder.Add(Op::kProc, {.text = "/proc"});
+  builder.Add(Op::kTmpfs, {.text = draft.out.private_directory,
+                           .more = BoundedTmpfs(draft, draft.request.policy.limits.disk, "0700", draft.request.facts.uid),
+                           .value = kWritableTree});
+  builder.SetDiskPaths({draft.out.private_directory});
+  return {};
+}
+
+}  // namespace belljar::plan

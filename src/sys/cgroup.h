@@ -1,0 +1,73 @@
+// sys/cgroup.h: one run's cgroup, in every hierarchy it needs.
+//
+// Owns the directories: the destructor removes them (their processes must be gone or dying). Kernel 5.15 or newer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <belljar/error.h>
+
+#include "base/unique_fd.h"
+#include "sys/cgroup_layout.h"
+
+namespace belljar::sys {
+
+struct CgroupLimits {
+  std::uint64_t memory = 0;      ///< Bytes; kUnlimited: accounting only.
+  std::uint64_t processes = 0;   ///< Tasks, init included.
+  std::uint64_t cpus_milli = 0;  ///< kUnlimited: none.
+};
+
+struct CgroupUsage {
+  std::uint64_t cpu_ns = 0;
+  std::uint64_t memory_peak = 0;
+  std::uint64_t processes_peak = 0;
+  std::uint64_t oom_kills = 0;
+  std::uint64_t processes_refused = 0;
+};
+
+class Cgroup {
+ public:
+  Cgroup() = default;
+  /// The directories that Create would make: known before, so that a janitor can be told first.
+  static std::vector<std::string> Paths(const CgroupLayout& layout, const std::string& name, const CgroupLimits& limits);
+  static Expected<Cgroup> Create(const CgroupLayout& layout, const std::string& name, const CgroupLimits& limits);
+  Cgroup(Cgroup&&) = default;
+  Cgroup& operator=(Cgroup&&) = default;
+  ~Cgroup();
+
+  bool valid() const { return !paths_.empty(); }
+  /// v2: a directory for CLONE_INTO_CGROUP; -1 on v1.
+  int clone_fd() const { return directory_.get(); }
+  /// v1: files that a process joins by writing "0" into.
+  const std::vector<base::UniqueFd>& join_fds() const { return join_; }
+  /// Readable (v1) or with a priority event (v2) when memory ran out; -1 when memory is not limited.
+  int oom_event_fd() const { return oom_event_.get(); }
+  /// Has a priority event when a fork was refused; -1 when processes are not limited.
+  int processes_event_fd() const { return pids_events_.get(); }
+  /// Re-arms processes_event_fd() after an event.
+  void ConsumeProcessesEvent() const;
+
+  CgroupUsage Usage() const;
+  std::uint64_t CpuNs() const;
+  /// Kills what is still inside and removes the directories.
+  void Remove();
+
+ private:
+  std::string memory_, pids_, cpuacct_;
+  CgroupVersion version_ = CgroupVersion::kNone;
+  std::vector<std::string> paths_;
+  base::UniqueFd directory_;
+  std::vector<base::UniqueFd> join_;
+  base::UniqueFd oom_event_;
+  base::UniqueFd oom_control_;
+  base::UniqueFd pids_events_;
+
+  Expected<void> LimitV1(const CgroupLimits& limits, const std::string& cpu);
+  Expected<void> LimitV2(const CgroupLimits& limits);
+  Expected<void> OpenEvents(const CgroupLimits& limits);
+};
+
+}  // namespace belljar::sys

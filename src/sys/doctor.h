@@ -1,0 +1,54 @@
+// sys/doctor.h: everything the probes found on this host, and what it means for the levels.
+//
+//   sys::Diagnosis diagnosis = sys::ExamineHost();
+//   if (!sys::CanReach(diagnosis.levels, Level::kKernel)) …
+//
+// Takes some tens of milliseconds, three seconds at most per group when the host misbehaves. Leaves nothing behind.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <belljar/level.h>
+
+#include "sys/probe.h"
+#include "sys/probe_host.h"
+#include "sys/probe_tools.h"
+
+namespace belljar::sys {
+
+/// Something a level would want and does not get here.
+struct Lack {
+  std::string probe;        ///< The probe that found it.
+  std::string consequence;  ///< What that means for a run.
+  std::string fix;
+};
+
+struct LevelFinding {
+  Level level = Level::kNone;
+  ProbeState state = ProbeState::kMissing;  ///< kPartial: reached, with gaps that `lacks` names.
+  std::string form;                         ///< As in a receipt, e.g. "namespaces" or "landlock-only"; or empty.
+  std::string detail;
+  std::vector<Lack> lacks;
+};
+
+struct Diagnosis {
+  HostInfo host;
+  std::vector<LevelFinding> levels;
+  Probes probes;
+  std::vector<Tool> tools;
+};
+
+/// Runs every probe as the current user.
+Diagnosis ExamineHost();
+
+/// Which levels those findings allow: process, kernel, container, in this order. Pure.
+std::vector<LevelFinding> Conclude(const HostInfo& host, const Probes& probes, const std::vector<Tool>& tools);
+
+bool CanReach(const std::vector<LevelFinding>& levels, Level level);
+
+/// The stable document of `belljar doctor --json` (docs/doctor.md).
+std::string ToJson(const Diagnosis& diagnosis);
+
+}  // namespace belljar::sys

@@ -1,0 +1,99 @@
+#include "sys/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+
+#include "base/unique_fd.h"
+
+namespace belljar::sys {
+namespace {
+
+FileStatus Convert(const struct stat& status) {
+  FileStatus result{.kind = FileKind::kOther, .uid = status.st_uid, .gid = status.st_gid, .mode = status.st_mode};
+  if (S_ISREG(status.st_mode)) result.kind = FileKind::kFile;
+  if (S_ISDIR(status.st_mode)) result.kind = FileKind::kDirectory;
+  if (S_ISLNK(status.st_mode)) result.kind = FileKind::kSymlink;
+  return result;
+}
+
+}  // namespace
+
+FileStatus Status(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? Convert(status) : FileStatus{};
+}
+
+FileStatus LinkStatus(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 ? Convert(status) : FileStatus{};
+}
+
+std::optional<std::string> ReadLink(const std::string& path) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+  if (length < 0) return std::nullopt;
+  return std::string(target.data(), static_cast<std::size_t>(length));
+}
+
+std::optional<std::string> RealPath(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
+  if (real == nullptr) return std::nullopt;
+  return std::string(real.get());
+}
+
+std::optional<std::string> ReadSmallFile(const std::string& path, std::size_t limit) {
+  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return std::nullopt;
+  std::string text(limit + 1, '\0');
+  std::size_t length = 0;
+  while (length < text.size()) {
+    const ssize_t got = ::read(fd.get(), text.data() + length, text.size() - length);
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+    length += static_cast<std::size_t>(got);
+  }
+  if (length > limit) return std::nullopt;
+  text.resize(length);
+  return text;
+}
+
+bool IsExecutable(const std::string& path) {
+  return Status(path).kind == FileKind::kFile && ::access(path.c_str(), X_OK) == 0;
+}
+
+std::string CurrentDirectory() {
+  std::array<char, PATH_MAX> path{};
+  return ::getcwd(path.data(), path.size()) == nullptr ? "/" : path.data();
+}
+
+bool IsWithin(std::string_view path, std::string_view directory) {
+  if (directory == "/") return path.starts_with('/');
+  return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+std::string Normalize(std::string_view path, std::string_view base) {
+  std::string joined;
+  if (!path.starts_with('/')) joined.append(base).push_back('/');
+  joined.append(path);
+  std::string result;
+  for (std::size_t at = 0; at < joined.size();) {
+    const std::size_t end = std::min(joined.find('/', at), joined.size());
+    const std::string_view part = std::string_view(joined).substr(at, end - at);
+    at = end + 1;
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      result.resize(result.empty() ? 0 : result.rfind('/'));
+      continue;
+    }
+    result.append("/").append(part);
+  }
+  return result.empty() ? "/" : result;
+}
+
+}  // namespace belljar::sys

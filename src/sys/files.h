@@ -1,0 +1,40 @@
+// sys/files.h: questions about the host's files, asked by the parent side while it makes a plan.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace belljar::sys {
+
+enum class FileKind : unsigned char { kAbsent, kFile, kDirectory, kSymlink, kOther };
+
+struct FileStatus {
+  FileKind kind = FileKind::kAbsent;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  mode_t mode = 0;
+};
+
+/// Follows symlinks. A path that can't be looked at counts as absent.
+FileStatus Status(const std::string& path);
+/// Does not follow a symlink at the end of the path.
+FileStatus LinkStatus(const std::string& path);
+std::optional<std::string> ReadLink(const std::string& path);
+/// The path without symlinks, "." and ".."; nothing when it does not exist.
+std::optional<std::string> RealPath(const std::string& path);
+/// At most `limit` bytes; nothing when the file can't be read or is larger.
+std::optional<std::string> ReadSmallFile(const std::string& path, std::size_t limit);
+/// True when this process may execute the file.
+bool IsExecutable(const std::string& path);
+std::string CurrentDirectory();
+/// True when `path` is `directory` or below it. Both absolute and normal.
+bool IsWithin(std::string_view path, std::string_view directory);
+/// Absolute and without "//", "/./", "/../" and a trailing slash, by text alone.
+std::string Normalize(std::string_view path, std::string_view base);
+
+}  // namespace belljar::sys

@@ -1,0 +1,44 @@
+#include "sys/host_facts.h"
+
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+namespace belljar::sys {
+namespace {
+
+bool HoldsSetupCapabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  if (::syscall(SYS_capget, &header, data) != 0) return false;
+  for (const int capability : {CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_SETPCAP, CAP_NET_ADMIN, CAP_DAC_OVERRIDE,
+                               CAP_CHOWN, CAP_FOWNER, CAP_MKNOD}) {
+    if ((data[capability / 32].effective & (1U << (capability % 32))) == 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+HostFacts ReadHostFacts() {
+  HostFacts facts;
+  facts.uid = ::geteuid();
+  facts.gid = ::getegid();
+  facts.privileged = HoldsSetupCapabilities();
+  const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  facts.landlock_abi = abi > 0 ? static_cast<int>(abi) : 0;
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0) facts.cpus = CPU_COUNT(&allowed);
+  utsname name{};
+  if (::uname(&name) == 0) {
+    facts.release = name.release;
+    facts.kernel = std::string(name.sysname) + " " + name.release + " " + name.machine;
+  }
+  facts.cgroups = FindCgroups();
+  return facts;
+}
+
+}  // namespace belljar::sys

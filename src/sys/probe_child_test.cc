@@ -1,0 +1,94 @@
+#include "sys/probe_child.h"
+
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include <gtest/gtest.h>
+
+namespace belljar::sys {
+namespace {
+
+using End = Trial::End;
+
+// Every probe must have reaped all it started, and its grandchildren must be gone too.
+void ExpectNoChildren() {
+  errno = 0;
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG | __WALL), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+TEST(TryInChild, PassesAValueBack) {
+  const int seven = 7;
+  const Trial trial = TryInChild(0, [&] { return Report::Passed(seven * 6); });
+  EXPECT_TRUE(trial.passed());
+  EXPECT_EQ(trial.value, 42);
+  EXPECT_EQ(trial.Text(), "");
+  ExpectNoChildren();
+}
+
+TEST(TryInChild, NamesTheStepThatFailed) {
+  const Trial trial = TryInChild(0, [] { return Report::Failed("open the door", EACCES); });
+  EXPECT_EQ(trial.end, End::kFailed);
+  EXPECT_TRUE(trial.FailedAt("open the door"));
+  EXPECT_FALSE(trial.FailedAt(kStepClone));
+  EXPECT_EQ(trial.Text(), "open the door: Permission denied");
+}
+
+TEST(TryInChild, SurvivesABodyThatIsKilled) {
+  const Trial trial = TryInChild(0, [] {
+    ::kill(::getpid(), SIGSYS);
+    return Report::Passed();
+  });
+  EXPECT_EQ(trial.end, End::kKilled);
+  EXPECT_EQ(trial.signal, SIGSYS);
+  EXPECT_EQ(trial.Text(), "killed by a seccomp filter");
+  ExpectNoChildren();
+}
+
+TEST(TryInChild, GivesUpOnABodyThatHangs) {
+  const auto start = std::chrono::steady_clock::now();
+  const Trial trial = TryInChild(
+      0,
+      [] {
+        for (;;) ::pause();
+        return Report::Passed();
+      },
+      std::chrono::milliseconds(50));
+  EXPECT_EQ(trial.end, End::kTimedOut);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  ExpectNoChildren();
+}
+
+TEST(TryInChild, ReportsNamespacesThatCanNotBeMade) {
+  // The kernel refuses this pair of flags whoever asks.
+  const Trial trial = TryInChild(CLONE_NEWNS | CLONE_FS, [] { return Report::Passed(); });
+  EXPECT_TRUE(trial.FailedAt(kStepClone));
+  EXPECT_EQ(trial.error, EINVAL);
+  ExpectNoChildren();
+}
+
+TEST(TryInChild, RunsTheBodyInsideTheNamespaces) {
+  const Trial trial = TryInChild(CLONE_NEWUSER | CLONE_NEWPID, [] { return Report::Passed(::getpid()); });
+  if (trial.FailedAt(kStepClone)) GTEST_SKIP() << "no user namespaces here: " << trial.Text();
+  EXPECT_EQ(trial.value, 1);
+  ExpectNoChildren();
+}
+
+TEST(TryInChild, KillsTheInnerChildToo) {
+  const Trial trial = TryInChild(
+      CLONE_NEWUSER,
+      [] {
+        for (;;) ::pause();
+        return Report::Passed();
+      },
+      std::chrono::milliseconds(50));
+  if (trial.FailedAt(kStepClone)) GTEST_SKIP() << "no user namespaces here: " << trial.Text();
+  EXPECT_EQ(trial.end, End::kTimedOut);
+  ExpectNoChildren();
+}
+
+}  // namespace
+}  // namespace belljar::sys

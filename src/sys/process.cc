@@ -1,0 +1,100 @@
+#include "sys/process.h"
+
+#include <linux/sched.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "sys/files.h"
+
+namespace belljar::sys {
+
+pid_t Clone(const CloneOptions& options) {
+  clone_args arguments{};
+  arguments.flags = options.flags;
+  if (options.pidfd != nullptr) {
+    arguments.flags |= CLONE_PIDFD;
+    arguments.pidfd = reinterpret_cast<std::uintptr_t>(options.pidfd);
+  }
+  if (options.cgroup_fd >= 0) {
+    arguments.flags |= CLONE_INTO_CGROUP;
+    arguments.cgroup = static_cast<std::uint64_t>(options.cgroup_fd);
+  }
+  return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+}
+
+BlockedSignals::BlockedSignals() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+
+BlockedSignals::~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+BlockedSigpipe::BlockedSigpipe() {
+  sigset_t pending;
+  ::sigpending(&pending);
+  was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
+  sigset_t pipe;
+  ::sigemptyset(&pipe);
+  ::sigaddset(&pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe, &before_);
+}
+
+BlockedSigpipe::~BlockedSigpipe() {
+  if (!was_pending_) {
+    sigset_t pipe;
+    ::sigemptyset(&pipe);
+    ::sigaddset(&pipe, SIGPIPE);
+    const timespec now{};
+    while (::sigtimedwait(&pipe, nullptr, &now) > 0) {
+    }
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+int SendSignal(int pidfd, int signal) {
+  return static_cast<int>(::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0));
+}
+
+ArgumentArea FindArgumentArea() {
+  // Fields 48 to 51 of proc_pid_stat(5): arg_start, arg_end, env_start, env_end. The name in field 2 may hold spaces.
+  const auto text = ReadSmallFile("/proc/self/stat", 4096);
+  if (!text) return {};
+  std::size_t at = text->rfind(')');
+  for (int field = 2; field < 48 && at != std::string::npos; ++field) at = text->find(' ', at + 1);
+  if (at == std::string::npos) return {};
+  unsigned long long bounds[4] = {};
+  if (std::sscanf(text->c_str() + at, "%llu %llu %llu %llu", &bounds[0], &bounds[1], &bounds[2], &bounds[3]) != 4) {
+    return {};
+  }
+  if (bounds[0] == 0 || bounds[3] < bounds[0]) return {};
+  return {reinterpret_cast<char*>(bounds[0]), reinterpret_cast<char*>(bounds[3])};
+}
+
+Error ErrnoError(std::string step, int code, std::string hint) {
+  return {.step = std::move(step), .message = std::strerror(code), .hint = std::move(hint), .code = code};
+}
+
+std::uint64_t NowNs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::string MakeRunId() {
+  std::uint64_t number = 0;
+  (void)!::getrandom(&number, sizeof number, 0);
+  return fmt::format("{}-{:012x}", ::getpid(), number & 0xffff'ffff'ffffULL);
+}
+
+}  // namespace belljar::sys

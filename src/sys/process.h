@@ -1,0 +1,66 @@
+// sys/process.h: processes by raw clone3 and pidfd, safe to use from a program with many threads.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include <belljar/error.h>
+
+namespace belljar::sys {
+
+struct CloneOptions {
+  std::uint64_t flags = 0;
+  int* pidfd = nullptr;   ///< Set: receives a pidfd.
+  int cgroup_fd = -1;     ///< Not negative: the child starts in this cgroup (v2).
+};
+
+/// A copy of this process; the child sees 0 and may use nothing that locks or allocates. It sends no signal when it ends
+/// and is invisible to the host program's own wait calls: wait for it with __WALL. -1 with errno.
+pid_t Clone(const CloneOptions& options);
+
+/// Blocks all signals of this thread for its lifetime: a child cloned meanwhile starts with them blocked.
+class BlockedSignals {
+ public:
+  BlockedSignals();
+  ~BlockedSignals();
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+/// Keeps SIGPIPE of this thread's own writes away from the host program.
+class BlockedSigpipe {
+ public:
+  BlockedSigpipe();
+  ~BlockedSigpipe();
+  BlockedSigpipe(const BlockedSigpipe&) = delete;
+  BlockedSigpipe& operator=(const BlockedSigpipe&) = delete;
+
+ private:
+  sigset_t before_{};
+  bool was_pending_ = false;
+};
+
+int SendSignal(int pidfd, int signal);
+
+/// Where this program's argument and environment strings lie; both null when unknown.
+struct ArgumentArea {
+  char* begin = nullptr;
+  char* end = nullptr;
+};
+ArgumentArea FindArgumentArea();
+
+Error ErrnoError(std::string step, int code, std::string hint = {});
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+std::uint64_t NowNs();
+
+/// A short name that no other run on this host has.
+std::string MakeRunId();
+
+}  // namespace belljar::sys

@@ -1,0 +1,70 @@
+#include "sys/user_namespace.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace belljar::sys {
+namespace {
+
+// Holds a namespace open until it is pinned by a descriptor.
+class Holder {
+ public:
+  Holder() {
+    clone_args arguments{};
+    arguments.flags = CLONE_NEWUSER;
+    arguments.exit_signal = SIGCHLD;
+    pid_ = static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+    if (pid_ == 0) {
+      for (;;) ::pause();
+    }
+  }
+  ~Holder() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+bool WriteMap(pid_t pid, const char* name, unsigned from, unsigned to) {
+  const base::UniqueFd fd(::open(fmt::format("/proc/{}/{}", pid, name).c_str(), O_WRONLY | O_CLOEXEC));
+  const std::string line = fmt::format("{} {} 1", from, to);
+  return fd.valid() && ::write(fd.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
+}
+
+}  // namespace
+
+Expected<base::UniqueFd> MakeIdMap(uid_t file_uid, gid_t file_gid, uid_t seen_uid, gid_t seen_gid) {
+  const Holder holder;
+  base::UniqueFd fd;
+  if (holder.pid() > 0 && WriteMap(holder.pid(), "uid_map", file_uid, seen_uid) &&
+      WriteMap(holder.pid(), "gid_map", file_gid, seen_gid)) {
+    fd.Reset(::open(fmt::format("/proc/{}/ns/user", holder.pid()).c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  if (!fd.valid()) {
+    return std::unexpected(Error{.step = "map the owner of a mounted directory",
+                                 .message = std::strerror(errno),
+                                 .hint = "user namespaces must be enabled: sysctl user.max_user_namespaces",
+                                 .code = errno});
+  }
+  return fd;
+}
+
+}  // namespace belljar::sys
