@@ -10,4 +10,5 @@
 #include <belljar/level.h>    // IWYU pragma: export
 #include <belljar/policy.h>   // IWYU pragma: export
 #include <belljar/result.h>   // IWYU pragma: export
+#include <belljar/run.h>      // IWYU pragma: export
 #include <belljar/version.h>  // IWYU pragma: export

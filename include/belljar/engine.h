@@ -15,39 +15,9 @@
 #include <belljar/error.h>
 #include <belljar/policy.h>
 #include <belljar/result.h>
+#include <belljar/run.h>
 
 namespace belljar {
-
-/// Ends runs from another thread or a signal handler. One token may be shared by many runs.
-class CancelToken {
- public:
-  static Expected<CancelToken> Make();
-  CancelToken(CancelToken&&) noexcept;
-  CancelToken& operator=(CancelToken&&) noexcept;
-  ~CancelToken();
-  void Cancel() const noexcept;  ///< Async-signal-safe.
-  int fd() const noexcept { return fd_; }
-
- private:
-  explicit CancelToken(int fd) : fd_(fd) {}
-  int fd_ = -1;
-};
-
-enum class StreamMode : std::uint8_t {
-  kCapture,   ///< Output goes into the Result, bounded by limits.output.
-  kPassThrough,  ///< Output goes to the caller's own fds 1 and 2 as it comes; input from fd 0.
-  kTerminal,  ///< As kPassThrough through a pseudo-terminal of the sandbox; fd 0 must be a terminal.
-};
-
-struct RunOptions {
-  StreamMode streams = StreamMode::kCapture;
-  std::string input;               ///< Fed to the command's standard input (kCapture only).
-  bool input_from_caller = false;  ///< Read the caller's fd 0 instead of `input` (kCapture only).
-  const CancelToken* cancel = nullptr;
-};
-
-/// Standard input for the command.
-RunOptions Stdin(std::string text);
 
 class Engine {
  public:

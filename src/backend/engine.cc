@@ -1,0 +1,100 @@
+// The engine: chooses a form, launches, and falls back once when the host turns out to lack what the form needs.
+#include <belljar/engine.h>
+
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "backend/native.h"
+#include "base/json_writer.h"
+#include "plan/compile.h"
+#include "plan/explain.h"
+#include "sys/host_facts.h"
+#include "sys/process.h"
+
+namespace belljar {
+
+struct Engine::State {
+  std::mutex mutex;
+  sys::HostFacts facts;  ///< Guarded by mutex: a run that finds a lack writes it down for the next.
+
+  sys::HostFacts Facts() {
+    const std::lock_guard lock(mutex);
+    return facts;
+  }
+  void Learn(const sys::HostFacts& learned) {
+    const std::lock_guard lock(mutex);
+    facts = learned;
+  }
+};
+
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+Engine::~Engine() = default;
+
+Expected<Engine> Engine::Open() {
+  auto state = std::make_unique<State>();
+  state->facts = sys::ReadHostFacts();
+  return Engine(std::move(state));
+}
+
+namespace {
+
+Expected<void> CheckPolicy(const Policy& policy) {
+  if (policy.error()) return std::unexpected(*policy.error());
+  return policy.Check();
+}
+
+Expected<plan::CompiledPlan> CompileForDisplay(const Policy& policy, const sys::HostFacts& facts,
+                                               const std::vector<std::string>& argv) {
+  if (auto good = CheckPolicy(policy); !good) return std::unexpected(good.error());
+  auto compiled = plan::Compile({.policy = policy, .facts = facts, .argv = argv, .run_id = "RUN"});
+  if (!compiled) return std::unexpected(compiled.error().error);
+  return std::move(*compiled);
+}
+
+}  // namespace
+
+Expected<Result> Engine::Run(const Policy& policy, const std::vector<std::string>& argv, const RunOptions& options) {
+  const std::uint64_t began = sys::NowNs();
+  if (auto good = CheckPolicy(policy); !good) return std::unexpected(good.error());
+  sys::HostFacts facts = state_->Facts();
+  backend::NativeRun run{.policy = policy, .argv = argv, .options = options};
+  auto result = backend::RunNative(run, facts);
+  // At most two lacks can be learned: user namespaces and the listener.
+  for (int attempt = 0; attempt < 2 && result && backend::LearnFromFailure(*result, facts); ++attempt) {
+    state_->Learn(facts);
+    result = backend::RunNative(run, facts);
+  }
+  if (!result) return std::unexpected(result.error());
+  result->result.duration_ms = static_cast<double>(sys::NowNs() - began) / 1e6;
+  return std::move(result->result);
+}
+
+Expected<std::string> Engine::Explain(const Policy& policy, const std::vector<std::string>& argv) {
+  auto compiled = CompileForDisplay(policy, state_->Facts(), argv);
+  if (!compiled) return std::unexpected(compiled.error());
+  std::string text = fmt::format("level {}, form {}, backend {}\n\n", Name(compiled->level), plan::Name(compiled->form),
+                                 compiled->receipt.backend);
+  int number = 0;
+  for (const plan::StepText& step : plan::Explain(*compiled)) {
+    text += fmt::format("{:3}  {:8} {:<64} {}\n", ++number, step.who, step.what, step.why);
+  }
+  text += "\nguards\n";
+  for (const GuardReceipt& guard : compiled->receipt.guards) {
+    text += fmt::format("  {:<18} {:<9} {}{}{}\n", guard.guard, Name(guard.state), guard.by,
+                        guard.by.empty() || guard.reason.empty() ? "" : ": ", guard.reason);
+  }
+  return text;
+}
+
+Expected<std::string> Engine::ExplainJson(const Policy& policy, const std::vector<std::string>& argv) {
+  auto compiled = CompileForDisplay(policy, state_->Facts(), argv);
+  if (!compiled) return std::unexpected(compiled.error());
+  return backend::PlanJson(*compiled);
+}
+
+}  // namespace belljar

@@ -42,16 +42,6 @@ void WriteDenials(JsonWriter& json, const std::vector<Denial>& denials) {
   json.EndArray();
 }
 
-void WriteReceipt(JsonWriter& json, const Receipt& receipt) {
-  json.Key("receipt").BeginObject().Field("level", Name(receipt.level)).Field("backend", receipt.backend);
-  json.Field("form", receipt.form).Field("host", receipt.host).Key("guards").BeginArray();
-  for (const GuardReceipt& guard : receipt.guards) {
-    json.BeginObject().Field("guard", guard.guard).Field("state", Name(guard.state));
-    json.Field("by", guard.by).Field("reason", guard.reason).EndObject();
-  }
-  json.EndArray().EndObject();
-}
-
 // The payload's own ending as a shell would tell it, or `otherwise` when it is not known.
 int OwnStatus(const Result& result, int otherwise) {
   if (result.exit_code) return *result.exit_code;
@@ -90,6 +80,16 @@ std::string_view Name(GuardState state) {
   return "invalid";
 }
 
+void base::WriteJson(JsonWriter& json, const Receipt& receipt) {
+  json.BeginObject().Field("level", Name(receipt.level)).Field("backend", receipt.backend);
+  json.Field("form", receipt.form).Field("host", receipt.host).Key("guards").BeginArray();
+  for (const GuardReceipt& guard : receipt.guards) {
+    json.BeginObject().Field("guard", guard.guard).Field("state", Name(guard.state));
+    json.Field("by", guard.by).Field("reason", guard.reason).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void base::WriteJson(JsonWriter& json, const Result& result) {
   json.BeginObject().Field("verdict", Name(result.verdict));
   json.Field("exit_code", result.exit_code).Field("signal", result.signal);
@@ -98,7 +98,8 @@ void base::WriteJson(JsonWriter& json, const Result& result) {
   json.Field("duration_ms", result.duration_ms);
   WriteUsage(json, result.usage);
   WriteDenials(json, result.denials);
-  WriteReceipt(json, result.receipt);
+  json.Key("receipt");
+  WriteJson(json, result.receipt);
   json.Field("message", result.message).EndObject();
 }
 

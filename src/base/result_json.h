@@ -9,5 +9,6 @@ namespace belljar::base {
 
 /// With a writer that drains, a result with large output costs no second copy of it.
 void WriteJson(JsonWriter& json, const Result& result);
+void WriteJson(JsonWriter& json, const Receipt& receipt);
 
 }  // namespace belljar::base

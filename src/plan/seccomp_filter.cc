@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "plan/seccomp_tables.h"
 
@@ -31,10 +32,15 @@ std::span<const sock_filter> NarrowingFilter(const Narrowing& narrowing) {
   return tables::kNarrowing[IndexOf(narrowing)];
 }
 
-DeniedCall DescribeDenied(int nr) {
+DeniedCall DescribeDenied(int nr, const Narrowing& narrowing) {
   const tables::Call* call = Find(nr);
   if (call == nullptr) return {"unknown", ENOSYS, ""};
-  return {call->name, call->answer_errno != 0 ? call->answer_errno : ENOSYS, call->reason};
+  std::string_view reason = call->reason;
+  for (unsigned bit = 0; bit < std::size(call->narrowing_reasons); ++bit) {
+    const bool narrowed = (IndexOf(narrowing) >> bit & 1U) != 0 && !call->narrowing_reasons[bit].empty();
+    if (narrowed) reason = call->narrowing_reasons[bit];
+  }
+  return {call->name, call->answer_errno != 0 ? call->answer_errno : ENOSYS, reason};
 }
 
 std::string_view CallName(int nr) {

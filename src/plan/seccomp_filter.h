@@ -22,15 +22,17 @@ namespace belljar::plan {
 
 /// Who answers a denied call.
 enum class FilterVariant {
-  kNotify,  ///< The holder of the listener (SECCOMP_RET_USER_NOTIF), who counts it and returns DescribeDenied()'s errno.
+  kNotify,  ///< The holder of the listener (SECCOMP_RET_USER_NOTIF), who counts it and returns DescribeDenied()'s
+            ///< errno.
   kErrno,   ///< The kernel, with the same errno, uncounted: for hosts where no listener can be had.
 };
 
 /// What a run loses beyond the kernel profile. The rules of each are in profiles/narrowing.seccomp.
 struct Narrowing {
-  bool no_sockets = false;     ///< No socket() at all; connected socketpair() stays.
-  bool no_memfd = false;       ///< No memory that no process maps: for hosts where memory is only watched.
-  bool no_host_reach = false;  ///< For the form without namespaces: no reach to other processes, host files' metadata, IPC.
+  bool no_sockets = false;  ///< No socket() at all; connected socketpair() stays.
+  bool no_memfd = false;    ///< No memory that no process maps: for hosts where memory is only watched.
+  bool no_host_reach =
+      false;  ///< For the form without namespaces: no reach to other processes, host files' metadata, IPC.
 
   bool operator==(const Narrowing&) const = default;
 };
@@ -38,7 +40,8 @@ struct Narrowing {
 /// The allow-list of level kernel, with `narrowing` merged into it. Lives as long as the program.
 std::span<const sock_filter> KernelFilter(FilterVariant variant, const Narrowing& narrowing = {});
 
-/// Only the narrowing, to be stacked on a loaded filter; everything else is allowed by it. Empty when nothing is narrowed.
+/// Only the narrowing, to be stacked on a loaded filter; everything else is allowed by it. Empty when nothing is
+/// narrowed.
 std::span<const sock_filter> NarrowingFilter(const Narrowing& narrowing);
 
 /// What the answerer of notifications needs to know about a call.
@@ -48,8 +51,9 @@ struct DeniedCall {
   std::string_view reason;  ///< Why the profile refuses it, one line; may be empty.
 };
 
-/// `nr` is seccomp_data.nr of a notification. A number that the filter never reports gets ENOSYS.
-DeniedCall DescribeDenied(int nr);
+/// `nr` is seccomp_data.nr of a notification from KernelFilter(kNotify, narrowing). A number that the filter never
+/// reports gets ENOSYS. The narrowing changes only the reason.
+DeniedCall DescribeDenied(int nr, const Narrowing& narrowing = {});
 
 /// The name of a system call of this architecture, allowed or not; empty when nobody knows it.
 std::string_view CallName(int nr);

@@ -1,6 +1,5 @@
 // The filters in the kernel: children load them and make real calls.
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <linux/seccomp.h>
 #include <pty.h>
 #include <sched.h>
@@ -15,6 +14,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <gtest/gtest.h>
 
 #include <cerrno>
 #include <csignal>
@@ -75,11 +75,15 @@ TEST(SeccompLive, EveryFilterLoads) {
 }
 
 TEST(SeccompLive, DeniedCallsGetTheirErrno) {
-  const long denied[] = {SYS_bpf,        SYS_perf_event_open, SYS_userfaultfd,   SYS_keyctl,           SYS_ptrace,
-                         SYS_mount,      SYS_umount2,         SYS_chroot,        SYS_unshare,          SYS_setns,
-                         SYS_syslog,     SYS_kcmp,            SYS_fsopen,        SYS_process_vm_readv, SYS_mlockall,
-                         SYS_pidfd_getfd, SYS_io_uring_setup, SYS_fanotify_init, SYS_memfd_secret,     SYS_seccomp,
-                         SYS_vmsplice,   SYS_clock_settime,   SYS_capset,        SYS_name_to_handle_at, SYS_io_setup};
+  const long denied[] = {SYS_bpf,           SYS_perf_event_open,  SYS_userfaultfd,
+                         SYS_keyctl,        SYS_ptrace,           SYS_mount,
+                         SYS_umount2,       SYS_chroot,           SYS_unshare,
+                         SYS_setns,         SYS_syslog,           SYS_kcmp,
+                         SYS_fsopen,        SYS_process_vm_readv, SYS_mlockall,
+                         SYS_pidfd_getfd,   SYS_io_uring_setup,   SYS_fanotify_init,
+                         SYS_memfd_secret,  SYS_seccomp,          SYS_vmsplice,
+                         SYS_clock_settime, SYS_setfsuid,         SYS_name_to_handle_at,
+                         SYS_io_setup};
   for (const long number : denied) {
     const DeniedCall expected = DescribeDenied(static_cast<int>(number));
     EXPECT_EQ(ErrnoInChild({Plain()}, [=] { return ErrnoOf(syscall(number, 0, 0, 0, 0, 0, 0)); }),
@@ -99,11 +103,12 @@ TEST(SeccompLive, UnknownNumbersAndClone3AreNotThere) {
 TEST(SeccompLive, NamespacesByCloneAreRefused) {
   for (const long flag : {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS,
                           CLONE_NEWCGROUP, CLONE_PARENT}) {
-    EXPECT_EQ(ErrnoInChild({Plain()}, [=] {
-                const long pid = syscall(SYS_clone, flag | SIGCHLD, nullptr, nullptr, nullptr, 0);
-                if (pid == 0) _exit(0);
-                return ErrnoOf(pid);
-              }),
+    EXPECT_EQ(ErrnoInChild({Plain()},
+                           [=] {
+                             const long pid = syscall(SYS_clone, flag | SIGCHLD, nullptr, nullptr, nullptr, 0);
+                             if (pid == 0) _exit(0);
+                             return ErrnoOf(pid);
+                           }),
               EPERM)
         << flag;
   }
@@ -114,9 +119,11 @@ TEST(SeccompLive, TerminalRequestsAreRefusedWithAnyHighBits) {
   int terminal = -1;
   ASSERT_EQ(openpty(&master, &terminal, nullptr, nullptr, nullptr), 0);
   for (const unsigned long high : {0UL, 1UL << 32, 1UL << 63}) {
-    EXPECT_EQ(ErrnoInChild({Plain()}, [=] { return ErrnoOf(syscall(SYS_ioctl, terminal, TIOCSTI | high, "x")); }), EPERM);
+    EXPECT_EQ(ErrnoInChild({Plain()}, [=] { return ErrnoOf(syscall(SYS_ioctl, terminal, TIOCSTI | high, "x")); }),
+              EPERM);
     winsize size{};
-    EXPECT_EQ(ErrnoInChild({Plain()}, [&] { return ErrnoOf(syscall(SYS_ioctl, terminal, TIOCGWINSZ | high, &size)); }), 0);
+    EXPECT_EQ(ErrnoInChild({Plain()}, [&] { return ErrnoOf(syscall(SYS_ioctl, terminal, TIOCGWINSZ | high, &size)); }),
+              0);
   }
   close(master);
   close(terminal);
@@ -157,19 +164,21 @@ TEST(SeccompLive, OptionsByValue) {
 }
 
 TEST(SeccompLive, OrdinaryWorkGoesOn) {
-  EXPECT_EQ(ErrnoInChild({Plain()}, [] {
-              int done = 0;
-              std::thread([&] { done = 1; }).join();  // clone3 gets ENOSYS, libc must fall back
-              return done == 1 ? 0 : 1;
-            }),
+  EXPECT_EQ(ErrnoInChild({Plain()},
+                         [] {
+                           int done = 0;
+                           std::thread([&] { done = 1; }).join();  // clone3 gets ENOSYS, libc must fall back
+                           return done == 1 ? 0 : 1;
+                         }),
             0);
-  EXPECT_EQ(ErrnoInChild({Plain()}, [] {
-              int pair[2];
-              if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 || epoll_create1(0) < 0) return errno;
-              if (memfd_create("x", 0) < 0 || open("/etc/passwd", O_RDONLY) < 0) return errno;
-              rlimit limit{};
-              return ErrnoOf(getrlimit(RLIMIT_NOFILE, &limit));
-            }),
+  EXPECT_EQ(ErrnoInChild({Plain()},
+                         [] {
+                           int pair[2];
+                           if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 || epoll_create1(0) < 0) return errno;
+                           if (memfd_create("x", 0) < 0 || open("/etc/passwd", O_RDONLY) < 0) return errno;
+                           rlimit limit{};
+                           return ErrnoOf(getrlimit(RLIMIT_NOFILE, &limit));
+                         }),
             0);
   EXPECT_EQ(ErrnoInChild({Plain()}, [] { return std::system("true && echo x | cat >/dev/null"); }), 0);
 }
@@ -208,7 +217,8 @@ TEST(SeccompLive, NoSocketsLeavesNoWayToNamedSockets) {
   char directory[] = "/tmp/belljar-seccomp-XXXXXX";
   ASSERT_NE(mkdtemp(directory), nullptr);
   const std::vector<Filter> filters = {KernelFilter(FilterVariant::kErrno, {.no_sockets = true})};
-  for (const auto& [type, expected] : {std::pair(SOCK_DGRAM, EPERM), {SOCK_STREAM, EISCONN}, {SOCK_SEQPACKET, EISCONN}}) {
+  for (const auto& [type, expected] :
+       {std::pair(SOCK_DGRAM, EPERM), {SOCK_STREAM, EISCONN}, {SOCK_SEQPACKET, EISCONN}}) {
     const std::string path = std::string(directory) + "/socket";
     const int listener = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
     const sockaddr_un address = AddressOf(path);

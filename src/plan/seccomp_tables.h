@@ -16,7 +16,8 @@ struct Call {
   int number;
   int answer_errno;  ///< 0: never reported to a listener.
   std::string_view name;
-  std::string_view reason;
+  std::string_view reason;                ///< Why the kernel list reports it; empty when it doesn't.
+  std::string_view narrowing_reasons[3];  ///< Why a narrowing reports it, in the order of the bits.
 };
 
 extern const std::span<const sock_filter> kKernelNotify[kNarrowings];

@@ -30,9 +30,9 @@ class Binder {
   Binder(Policy& policy, std::string_view name, Origin origin) : policy_(policy), name_(name), origin_(origin) {}
 
   Expected<void> Document(const Node& document) {
-    for (const auto& [key, node] : document.members) {
-      if (key == "profile") continue;  // Bind has followed it
-      if (Expected<void> done = Top(key, node); !done) return done;
+    for (const Node& node : document.items) {
+      if (node.name == "profile") continue;  // Bind has followed it
+      if (Expected<void> done = Top(node); !done) return done;
     }
     return {};
   }
@@ -60,16 +60,16 @@ class Binder {
     return Fail(node, fmt::format("expected {}, found {}", wanted, Name(node.type)));
   }
 
-  Expected<void> Top(const std::string& name, const Node& node) {
-    const auto in_section = [&](const Key& key) { return key.section() == name; };
-    const bool is_section = std::ranges::any_of(Keys(), in_section);
-    if (!is_section) return Single(name, node);
+  Expected<void> Top(const Node& node) {
+    const auto in_section = [&](const Key& key) { return key.section() == node.name; };
+    const bool is_section = !node.name.empty() && std::ranges::any_of(Keys(), in_section);
+    if (!is_section) return Single(node.name, node);
     if (node.type != NodeType::kTable) {
-      called_ = name;
-      return WrongType(node, fmt::format("a table with {} keys", Quoted(name)));
+      called_ = node.name;
+      return WrongType(node, fmt::format("a table with {} keys", Quoted(node.name)));
     }
-    for (const auto& [leaf, value] : node.members) {
-      if (Expected<void> done = Single(name + "." + leaf, value); !done) return done;
+    for (const Node& item : node.items) {
+      if (Expected<void> done = Single(node.name + "." + item.name, item); !done) return done;
     }
     return {};
   }
@@ -167,19 +167,19 @@ class Binder {
 
   Expected<void> AssignMount(const Node& item) {
     Mount mount;
-    for (const auto& [name, value] : item.members) {
+    for (const Node& value : item.items) {
       Expected<void> done;
-      if (name == "source") {
+      if (value.name == "source") {
         done = AssignText(value, "a path", mount.source);
-      } else if (name == "target") {
+      } else if (value.name == "target") {
         done = AssignText(value, "a path", mount.target);
-      } else if (name == "access") {
+      } else if (value.name == "access") {
         const Expected<std::size_t> access = Choose(value, kAccesses);
         if (!access) return std::unexpected(access.error());
         mount.access = *access == 0 ? Access::kReadOnly : Access::kReadWrite;
       } else {
-        const std::string_view nearest = Nearest(name, kMountKeys);
-        done = Fail(value, fmt::format("a mount has no key {}", Quoted(name)),
+        const std::string_view nearest = Nearest(value.name, kMountKeys);
+        done = Fail(value, fmt::format("a mount has no key {}", Quoted(value.name)),
                     nearest.empty() ? "its keys are source, target and access" : DidYouMean(nearest));
       }
       if (!done) return done;
@@ -204,10 +204,10 @@ class Binder {
     }
     if (node.type != NodeType::kTable) return WrongType(node, kWanted);
     policy_.environment.set.clear();
-    for (const auto& [name, value] : node.members) {
+    for (const Node& variable : node.items) {
       std::string text;
-      if (Expected<void> done = AssignText(value, kWanted, text); !done) return done;
-      policy_.environment.set.emplace_back(name, std::move(text));
+      if (Expected<void> done = AssignText(variable, kWanted, text); !done) return done;
+      policy_.environment.set.emplace_back(variable.name, std::move(text));
     }
     return {};
   }
@@ -239,9 +239,10 @@ Expected<void> SetKey(Policy& policy, const Key& key, std::string_view value, st
 Expected<Policy> Bind(const Node& document, std::string_view name, const std::optional<Policy>& base) {
   Policy policy;
   Binder binder(policy, name, Origin::kDocument);
-  for (const auto& [key, node] : document.members) {
-    if (key != "profile") continue;
-    if (Expected<void> done = binder.Assign(*FindKey(key), node, key); !done) return std::unexpected(done.error());
+  for (const Node& node : document.items) {
+    if (node.name != "profile") continue;
+    const Key& key = *FindKey(node.name);
+    if (Expected<void> done = binder.Assign(key, node, key.name); !done) return std::unexpected(done.error());
   }
   if (base) policy = *base;
   if (Expected<void> done = binder.Document(document); !done) return std::unexpected(done.error());

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace belljar::policy {
@@ -23,9 +22,9 @@ std::string_view Name(NodeType type);  ///< "a number", "a list" … for error m
 struct Node {
   NodeType type = NodeType::kNull;
   unsigned line = 0;
-  std::string text;                                    ///< kText: the string. kNumber: plain decimal, e.g. "-1.5".
-  std::vector<Node> items;                             ///< kList
-  std::vector<std::pair<std::string, Node>> members;   ///< kTable, in the order of the text; names are unique
+  std::string name;         ///< The key, for a node in a table; unique there.
+  std::string text;         ///< kText: the string. kNumber: plain decimal, e.g. "-1.5".
+  std::vector<Node> items;  ///< kList and kTable, in the order of the text.
 };
 
 /// `name` is what errors call the text. The result is a kTable.

@@ -8,8 +8,8 @@ namespace belljar::policy {
 namespace {
 
 const Node* Member(const Node& table, std::string_view name) {
-  for (const auto& [key, node] : table.members) {
-    if (key == name) return &node;
+  for (const Node& node : table.items) {
+    if (node.name == name) return &node;
   }
   return nullptr;
 }
@@ -17,22 +17,22 @@ const Node* Member(const Node& table, std::string_view name) {
 TEST(ReadJson, KeepsLinesTypesAndOrder) {
   const Expected<Node> root = ReadJson("{\n \"b\": 1.50,\n \"a\": [true, null,\n  \"x\"],\n \"t\": {\"k\": -2e2}}", "p.json");
   ASSERT_TRUE(root) << root.error().Text();
-  ASSERT_EQ(root->members.size(), 3U);
-  EXPECT_EQ(root->members[0].first, "b");
-  EXPECT_EQ(root->members[0].second.text, "1.50");
-  EXPECT_EQ(root->members[0].second.line, 2U);
-  const Node& list = root->members[1].second;
+  ASSERT_EQ(root->items.size(), 3U);
+  EXPECT_EQ(root->items[0].name, "b");
+  EXPECT_EQ(root->items[0].text, "1.50");
+  EXPECT_EQ(root->items[0].line, 2U);
+  const Node& list = root->items[1];
   ASSERT_EQ(list.items.size(), 3U);
   EXPECT_EQ(list.items[0].type, NodeType::kBool);
   EXPECT_EQ(list.items[1].type, NodeType::kNull);
   EXPECT_EQ(list.items[2].line, 4U);
-  EXPECT_EQ(Member(root->members[2].second, "k")->text, "-200");
+  EXPECT_EQ(Member(root->items[2], "k")->text, "-200");
 }
 
 TEST(ReadJson, ReadsEscapes) {
   const Expected<Node> root = ReadJson(R"({"a":"\"\\\/\b\f\n\r\t\u0041\u00fc\u20ac\ud83d\udd14"})", "p.json");
   ASSERT_TRUE(root) << root.error().Text();
-  EXPECT_EQ(root->members[0].second.text, "\"\\/\b\f\n\r\tA\xC3\xBC\xE2\x82\xAC\xF0\x9F\x94\x94");
+  EXPECT_EQ(root->items[0].text, "\"\\/\b\f\n\r\tA\xC3\xBC\xE2\x82\xAC\xF0\x9F\x94\x94");
 }
 
 struct WrongCase {
@@ -90,9 +90,9 @@ TEST(ReadToml, KeepsLinesTypesAndOrder) {
   const Expected<Node> root =
       ReadToml("zoo = 1\nareal = 1.5\nlist = [\n 'x',\n true]\n[t]\nk = 1e3\ndate = 2000-01-01\n[t.u]\nv = ''\n", "p.toml");
   ASSERT_TRUE(root) << root.error().Text();
-  EXPECT_EQ(root->members[0].first, "zoo");
-  EXPECT_EQ(root->members[0].second.line, 1U);
-  EXPECT_EQ(root->members[1].second.text, "1.5");
+  EXPECT_EQ(root->items[0].name, "zoo");
+  EXPECT_EQ(root->items[0].line, 1U);
+  EXPECT_EQ(root->items[1].text, "1.5");
   EXPECT_EQ(Member(*root, "list")->items[1].line, 5U);
   EXPECT_EQ(Member(*root, "list")->items[1].type, NodeType::kBool);
   const Node& table = *Member(*root, "t");
@@ -139,6 +139,23 @@ TEST(ReadToml, DotsElsewhereAreNoKeys) {
   EXPECT_TRUE(ReadToml("x = \"" + dots + "\" # " + dots + "\n# " + dots + "\ny = '" + dots + "'", "p.toml"));
   EXPECT_TRUE(ReadToml("x = [1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5]", "p.toml"));
   EXPECT_TRUE(ReadToml("x = \"\"\"\n" + dots + "\\\"\"\"\"\"\ny = 1", "p.toml"));
+}
+
+// Found by fuzzing: an assertion of the library failed.
+TEST(ReadToml, SurvivesKeysThatAreNone) {
+  for (const std::string_view text : {"[\\]", "[\\u0000]", "[[\\]]", "[=]", "a.\\ = 1", "{}"}) {
+    EXPECT_FALSE(ReadToml(text, "p.toml")) << text;
+  }
+}
+
+// Found by fuzzing: the library's own test for spaces was undefined for letters such as U+0493.
+TEST(ReadToml, LettersAreNoSpaces) {
+  EXPECT_FALSE(ReadToml("a.b\xD2\x93 = 1", "p.toml"));
+  EXPECT_FALSE(ReadToml("\xC3\xBC = 1", "p.toml"));
+  EXPECT_FALSE(ReadToml("a =\xC2\xA0" "1", "p.toml"));
+  const Expected<Node> root = ReadToml("a = \"\"\"x\\\n  \xD2\x93\"\"\"", "p.toml");
+  ASSERT_TRUE(root) << root.error().Text();
+  EXPECT_EQ(root->items[0].text, "x\xD2\x93");
 }
 
 TEST(ReadToml, BoundsSizeAndText) {

@@ -113,16 +113,15 @@ class JsonReader {
       SkipSpace();
       const unsigned line = line_;
       if (Peek() != '"') return FailHere("a key in double quotes");
-      std::string key;
-      if (!ReadString(key)) return false;
-      if (!seen.insert(key).second) {
-        return Fail(fmt::format("the key {} stands here twice", Quoted(key)), "remove one of the two");
+      Node& item = node.items.emplace_back();
+      if (!ReadString(item.name)) return false;
+      if (!seen.insert(item.name).second) {
+        return Fail(fmt::format("the key {} stands here twice", Quoted(item.name)), "remove one of the two");
       }
       SkipSpace();
       if (!Take(':')) return FailHere("\":\"");
-      auto& member = node.members.emplace_back(std::move(key), Node());
-      if (!ReadValue(member.second, depth + 1)) return false;
-      member.second.line = line;
+      if (!ReadValue(item, depth + 1)) return false;
+      item.line = line;
       SkipSpace();
     } while (Take(','));
     return Take('}') || FailHere("\",\" or \"}\"");

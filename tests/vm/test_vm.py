@@ -48,8 +48,8 @@ def test_failures_of_the_command_are_passed_on(command, status):
 
 DELEGATION = """
 own=/sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)
-mkdir $own/../sibling && sleep 60 & sleeper=$!
-mkdir -p $own/../sibling && echo $sleeper > $own/../sibling/cgroup.procs && echo 32 > $own/../sibling/pids.max &&
+sleep 60 & sleeper=$!
+mkdir $own/../sibling && echo $sleeper > $own/../sibling/cgroup.procs && echo 32 > $own/../sibling/pids.max &&
   echo 64M > $own/../sibling/memory.max && echo "50000 100000" > $own/../sibling/cpu.max && echo limited
 kill $sleeper
 """
@@ -66,10 +66,11 @@ def test_user_without_delegation_cannot():
     assert "Permission denied" in done.stderr
 
 
-@pytest.mark.parametrize("layout, expected", [("v2", ["cgroup2"]), ("none", []), ("hybrid", ["cgroup", "cgroup2"]), ("v1", ["cgroup"])])
+@pytest.mark.parametrize("layout, expected", [("v2", "cgroup2"), ("v1", "cgroup"),
+                                              ("hybrid", "cgroup cgroup2"), ("none", "")])
 def test_cgroup_layout(layout, expected):
-    done = vm("sh", "-c", "awk '$3 ~ /^cgroup/ { print $3 }' /proc/mounts | sort -u; ls /sys/fs/cgroup/vm-test", options=("--cgroup", layout))
-    assert done.stdout.split() == expected
+    done = vm("sh", "-c", "awk '$3 ~ /^cgroup/ { print $3 }' /proc/mounts | sort -u", options=("--cgroup", layout))
+    assert done.stdout.split() == expected.split()
 
 
 @pytest.mark.parametrize("mode, as_root, as_nobody", [("on", 0, 0), ("root-only", 0, 1), ("off", 1, 1)])
@@ -145,7 +146,8 @@ def test_kernel_versions_sort_by_number_and_prefixes_end_at_a_dot():
 def test_initramfs_is_an_archive_others_can_read(tmp_path):
     kernel = kernels.prepare(KERNEL, machine.find_tool("busybox"))
     archive = initramfs.build(kernel, machine.find_tool("busybox"), {"init": "#!/bin/busybox sh\n"})
-    listing = subprocess.run([machine.find_tool("busybox"), "cpio", "-t"], input=archive, capture_output=True, check=True)
+    reader = [machine.find_tool("busybox"), "cpio", "-t"]
+    listing = subprocess.run(reader, input=archive, capture_output=True, check=True)
     names = listing.stdout.decode().split()
     assert "init" in names and "bin/busybox" in names
     assert any(name.endswith("-9p.ko") for name in names)

@@ -71,12 +71,9 @@ class CallCompiler {
 
   NodeId Leaf(const Action& action) {
     switch (action.verb) {
-      case Verb::kAllow:
-        return graph_.Return(SECCOMP_RET_ALLOW);
-      case Verb::kKill:
-        return graph_.Return(SECCOMP_RET_KILL_PROCESS);
-      case Verb::kDeny:
-        break;
+      case Verb::kAllow: return graph_.Return(SECCOMP_RET_ALLOW);
+      case Verb::kKill: return graph_.Return(SECCOMP_RET_KILL_PROCESS);
+      case Verb::kDeny: break;
     }
     if (answer_ == Answer::kNotify && action.notice == Notice::kReported) return graph_.Return(SECCOMP_RET_USER_NOTIF);
     return graph_.Return(SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(action.error));
@@ -154,17 +151,27 @@ class CallCompiler {
   Answer answer_;
 };
 
+// At load the kernel walks the filter once for each of its own numbers, to learn which calls are always allowed and
+// need no filter run later. So every number weighs 1 by itself, and calls whose arguments matter weigh more: only for
+// these, and for denied ones, does the filter run again.
+constexpr unsigned kConditionalWeight = 4;
+constexpr std::uint32_t kKernelNumbers = 470;
+
+unsigned KernelNumbersIn(std::uint32_t first, std::uint32_t last) {
+  return first >= kKernelNumbers ? 0 : std::min(last, kKernelNumbers - 1) - first + 1;
+}
+
 std::vector<Segment> SegmentsOf(Graph& graph, const CallTable& table, Arch arch, Answer answer, Others others) {
   const NodeId unknown = graph.Return(others == Others::kPass ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | ENOSYS);
   std::vector<Segment> segments;
   std::uint32_t next = 0;
-  // Nobody waits for an answer about a number that nobody knows.
   const auto fill_up_to = [&](std::uint32_t number) {
-    if (number > next) segments.push_back({next, number - 1, unknown, 0});
+    if (number > next) segments.push_back({next, number - 1, unknown, KernelNumbersIn(next, number - 1)});
   };
   for (const auto& [number, call] : table) {
     fill_up_to(number);
-    segments.push_back({number, number, CallCompiler(graph, call, answer).Compile(), 1});
+    const unsigned weight = call.rules.size() == 1 ? 1 : kConditionalWeight;
+    segments.push_back({number, number, CallCompiler(graph, call, answer).Compile(), weight});
     next = number + 1;
   }
   const ForeignNumbers foreign = ForeignNumbersOf(arch);
@@ -173,7 +180,7 @@ std::vector<Segment> SegmentsOf(Graph& graph, const CallTable& table, Arch arch,
     segments.push_back({foreign.first, foreign.last, graph.Return(SECCOMP_RET_KILL_PROCESS), 0});
     next = foreign.last + 1;
   }
-  segments.push_back({next, UINT32_MAX, unknown, 0});
+  segments.push_back({next, UINT32_MAX, unknown, KernelNumbersIn(next, UINT32_MAX)});
   return segments;
 }
 

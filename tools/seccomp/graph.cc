@@ -95,7 +95,7 @@ namespace {
 // What one instruction more costs at load, against one step of one unit of weight at run time. Loading is paid by every
 // run and the kernel answers calls that are always allowed from a bitmap without running the filter at all, so size
 // counts for much.
-constexpr unsigned kInstructionCost = 24;
+constexpr unsigned kInstructionCost = 46;
 // Longer chains of equality tests are never worth their depth.
 constexpr std::size_t kLongestChain = 3;
 
@@ -139,8 +139,8 @@ class SearchBuilder {
     for (std::size_t i = first; i <= last; ++i) best.weight += segments_[i].weight;
     for (std::size_t i = first; i <= last; ++i) TryChain(first, last, segments_[i].target, best);
     for (std::size_t split = first + 1; split <= last; ++split) {
-      const unsigned cost = kInstructionCost + best.weight + best_[first * size_ + split - 1].cost +
-                            best_[split * size_ + last].cost;
+      const unsigned cost =
+          kInstructionCost + best.weight + best_[first * size_ + split - 1].cost + best_[split * size_ + last].cost;
       if (cost < best.cost) best = {cost, best.weight, split, 0};
     }
   }

@@ -26,7 +26,8 @@ Result<RuleFile> ReadRules(const std::string& path, FileKind kind) {
 }
 
 Result<std::string> Generate(std::span<const std::string> arguments) {
-  if (arguments.size() != 4 && arguments.size() != 6) return std::unexpected("wrong arguments; see tools/seccomp/main.cc");
+  if (arguments.size() != 4 && arguments.size() != 6)
+    return std::unexpected("wrong arguments; see tools/seccomp/main.cc");
   const Result<RuleFile> kernel = ReadRules(arguments[0], FileKind::kKernel);
   if (!kernel) return std::unexpected(kernel.error());
   const Result<RuleFile> narrowing = ReadRules(arguments[1], FileKind::kNarrowing);

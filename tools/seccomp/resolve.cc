@@ -1,8 +1,8 @@
 #include "seccomp/resolve.h"
 
-#include <fmt/format.h>
 #include <linux/audit.h>
 #include <seccomp.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>

@@ -32,8 +32,10 @@ std::string ErrorOf(const std::string& entry, FileKind kind = FileKind::kKernel)
 }
 
 TEST(Rules, ReadsAnEntryWithEverything) {
-  const auto file = ParseRules("# comment\n\n[G]\nsocket deny EPERM quiet if arg0:32 & ~SOCK_NONBLOCK|SOCK_CLOEXEC in "
-                               "{7, 1..3} and arg2:64 != 0x100000000  # why\n", "list", FileKind::kKernel);
+  const auto file = ParseRules(
+      "# comment\n\n[G]\nsocket deny EPERM quiet if arg0:32 & ~SOCK_NONBLOCK|SOCK_CLOEXEC in "
+      "{7, 1..3} and arg2:64 != 0x100000000  # why\n",
+      "list", FileKind::kKernel);
   ASSERT_TRUE(file) << file.error();
   ASSERT_EQ(file->rules.size(), 1U);
   const Rule& rule = file->rules.front();
@@ -96,7 +98,8 @@ std::string ResolveError(const std::string& entries) {
 
 TEST(Resolve, RefusesWhatCannotBeMeant) {
   EXPECT_NE(ResolveError("raed allow # r\n").find("list:2: raed"), std::string::npos);
-  EXPECT_NE(ResolveError("read allow # r\nread deny EPERM # r\n").find("list:3: read: line 2 already"), std::string::npos);
+  EXPECT_NE(ResolveError("read allow # r\nread deny EPERM # r\n").find("list:3: read: line 2 already"),
+            std::string::npos);
   EXPECT_NE(ResolveError("read allow if arg0:32 == 1 # r\n").find("list:2: read: say"), std::string::npos);
   EXPECT_NE(ResolveError("pidfd_open@435 allow # r\n").find("its number is 434"), std::string::npos);
   EXPECT_NE(ResolveError("read deny EPERM if arg0:32 == 1 # r\nread deny EACCES # r\n").find("use one"),

@@ -67,7 +67,8 @@ std::string WriteMarkdown(const RuleFile& kernel, const RuleFile& narrowing) {
                  "denied.\n\n## What is allowed and denied\n",
                  all, CountCalls(kernel, allowed), CountCalls(kernel, conditional), all - CountCalls(kernel, allowed));
   WriteGroups(out, kernel);
-  out += "\n## What a run may lose beyond that\n\nThe name before the colon is the reason for which a plan asks for it.\n";
+  out +=
+      "\n## What a run may lose beyond that\n\nThe name before the colon is the reason for which a plan asks for it.\n";
   WriteGroups(out, narrowing);
   return out;
 }

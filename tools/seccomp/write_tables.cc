@@ -46,25 +46,30 @@ std::string Quoted(const std::string& text) {
   return quoted + '"';
 }
 
-/// Why the call is refused: the last reported line is the general one.
-const Rule* ReportedRule(const Call& call) {
-  for (auto rule = call.rules.rbegin(); rule != call.rules.rend(); ++rule) {
-    if (rule->action.verb == Verb::kDeny && rule->action.notice == Notice::kReported) return &*rule;
-  }
-  return nullptr;
+bool Reported(const Rule& rule) { return rule.action.verb == Verb::kDeny && rule.action.notice == Notice::kReported; }
+
+/// Why calls are refused: by the line for everything else if that refuses, otherwise by the first line that does.
+std::string ReasonOf(const std::vector<Rule>& rules) {
+  if (!rules.empty() && Reported(rules.back())) return rules.back().reason;
+  const auto first = std::ranges::find_if(rules, Reported);
+  return first != rules.end() ? first->reason : std::string();
 }
 
-Result<std::string> WriteCalls(const CallTable& base, const CallTable& narrowest, const std::string& path) {
+Result<std::string> WriteCalls(const CallTable& base, const CallTable& narrowest, const RuleFile& narrowing) {
   std::string out = "constexpr Call kCallList[] = {\n";
   for (const auto& [number, call] : base) {
-    const Call& narrowed = narrowest.at(number);
-    const Rule* rule = ReportedRule(call);
-    if (rule == nullptr) rule = ReportedRule(narrowed);
-    Result<int> error = ReportedErrno(call, path);
-    if (error && *error == 0) error = ReportedErrno(narrowed, path);
+    Result<int> error = ReportedErrno(call, narrowing.path);
+    if (error && *error == 0) error = ReportedErrno(narrowest.at(number), narrowing.path);
     if (!error) return std::unexpected(error.error());
-    fmt::format_to(std::back_inserter(out), "    {{{}, {}, {}, {}}},\n", number, *error, Quoted(call.name),
-                   rule != nullptr ? Quoted(rule->reason) : "\"\"");
+    std::vector<std::string> reasons;
+    for (const std::string& section : kSections) {
+      std::vector<Rule> rules;
+      std::ranges::copy_if(narrowing.rules, std::back_inserter(rules),
+                           [&](const Rule& rule) { return rule.name == call.name && rule.section == section; });
+      reasons.push_back(Quoted(ReasonOf(rules)));
+    }
+    fmt::format_to(std::back_inserter(out), "    {{{}, {}, {}, {}, {{{}}}}},\n", number, *error, Quoted(call.name),
+                   Quoted(ReasonOf(call.rules)), fmt::join(reasons, ", "));
   }
   return out + "};\n";
 }
@@ -73,8 +78,8 @@ Result<std::string> WriteCalls(const CallTable& base, const CallTable& narrowest
 
 Result<std::string> WriteTables(const RuleFile& kernel, const RuleFile& narrowing, Arch arch) {
   if (SectionsOf(narrowing) != kSections) {
-    return std::unexpected(fmt::format("{}: the sections must be {}, as in seccomp_tables.h", narrowing.path,
-                                       fmt::join(kSections, ", ")));
+    return std::unexpected(
+        fmt::format("{}: the sections must be {}, as in seccomp_tables.h", narrowing.path, fmt::join(kSections, ", ")));
   }
   const Result<CallTable> base = ResolveKernel(kernel, arch);
   if (!base) return std::unexpected(base.error());
@@ -92,7 +97,7 @@ Result<std::string> WriteTables(const RuleFile& kernel, const RuleFile& narrowin
       WriteFilter(out, fmt::format("kStacked{}", bits), CompileFilter(*alone, arch, Answer::kErrno, Others::kPass));
     }
     if (bits + 1 == kNarrowings) {
-      const Result<std::string> calls = WriteCalls(*base, *merged, kernel.path);
+      const Result<std::string> calls = WriteCalls(*base, *merged, narrowing);
       if (!calls) return calls;
       out += *calls;
     }

@@ -1,0 +1,95 @@
+#include "backend/native.h"
+
+#include <cerrno>
+
+#include "base/json_writer.h"
+#include "base/result_json.h"
+#include "launch/sandbox.h"
+#include "launch/supervisor.h"
+#include "plan/compile.h"
+#include "plan/explain.h"
+#include "sys/probe_userns.h"
+#include "sys/process.h"
+
+namespace belljar::backend {
+namespace {
+
+NativeOutcome Ended(Verdict verdict, const Error& error, const sys::HostFacts& facts) {
+  NativeOutcome outcome;
+  outcome.result.verdict = verdict;
+  outcome.result.message = error.Text();
+  outcome.result.receipt.backend = "native";
+  outcome.result.receipt.host = facts.kernel;
+  return outcome;
+}
+
+launch::Input InputFor(const RunOptions& options) {
+  const bool none =
+      options.streams == StreamMode::kCapture && options.input_from == InputFrom::kText && options.input.empty();
+  return none ? launch::Input::kNone : launch::Input::kPipe;
+}
+
+}  // namespace
+
+Expected<NativeOutcome> RunNative(const NativeRun& run, const sys::HostFacts& facts) {
+  const bool terminal = run.options.streams == StreamMode::kTerminal;
+  const auto compiled = plan::Compile({.policy = run.policy,
+                                       .facts = facts,
+                                       .argv = run.argv,
+                                       .streams = terminal ? plan::Streams::kTerminal : plan::Streams::kPipes,
+                                       .run_id = sys::MakeRunId()});
+  if (!compiled) {
+    if (compiled.error().fault == plan::Fault::kCaller) return std::unexpected(compiled.error().error);
+    return Ended(Verdict::kRefused, compiled.error().error, facts);
+  }
+  auto sandbox = launch::Sandbox::Start(*compiled, facts.cgroups, InputFor(run.options));
+  if (!sandbox) {
+    NativeOutcome outcome = Ended(Verdict::kFailed, sandbox.error(), facts);
+    outcome.failed_errno = sandbox.error().code;
+    outcome.failed_at = NativeOutcome::Stage::kClone;
+    return outcome;
+  }
+  launch::Outcome seen = launch::Supervise(*sandbox, *compiled, run.policy, run.options);
+  NativeOutcome outcome{.result = std::move(seen.result)};
+  if (seen.observed.setup_failed) {
+    const plan::Report& report = *seen.observed.setup_failed;
+    outcome.failed_at = NativeOutcome::Stage::kSetup;
+    outcome.failed_errno = report.error;
+    const auto index = static_cast<std::uint32_t>(report.step);
+    if (index < compiled->plan().step_count) outcome.failed_op = plan::Steps(compiled->plan())[index].op;
+  }
+  return outcome;
+}
+
+bool LearnFromFailure(const NativeOutcome& outcome, sys::HostFacts& facts) {
+  if (outcome.failed_at == NativeOutcome::Stage::kRan) return false;
+  if (outcome.failed_op == plan::Op::kSeccomp && outcome.failed_errno == EBUSY && facts.seccomp_listener) {
+    facts.seccomp_listener = false;
+    return true;
+  }
+  const bool denied = outcome.failed_errno == EPERM || outcome.failed_errno == EACCES ||
+                      outcome.failed_errno == ENOSPC || outcome.failed_errno == EUSERS || outcome.failed_errno == EINVAL;
+  if (!denied || !facts.user_namespaces) return false;
+  const auto usable = sys::ProbeUserNamespace();
+  if (usable) return false;
+  facts.user_namespaces = false;
+  facts.user_namespaces_lack = usable.error().message;
+  if (!usable.error().hint.empty()) facts.user_namespaces_lack += "; " + usable.error().hint;
+  return true;
+}
+
+std::string PlanJson(const plan::CompiledPlan& compiled) {
+  std::string text;
+  base::JsonWriter json(text);
+  json.BeginObject().Field("level", Name(compiled.level)).Field("form", plan::Name(compiled.form));
+  json.Key("steps").BeginArray();
+  for (const plan::StepText& step : plan::Explain(compiled)) {
+    json.BeginObject().Field("who", step.who).Field("what", step.what).Field("why", step.why).EndObject();
+  }
+  json.EndArray().Key("receipt");
+  base::WriteJson(json, compiled.receipt);
+  json.EndObject();
+  return text;
+}
+
+}  // namespace belljar::backend

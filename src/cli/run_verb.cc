@@ -1,0 +1,130 @@
+#include "cli/run_verb.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <belljar/engine.h>
+
+#include "base/json_writer.h"
+#include "base/result_json.h"
+#include "cli/policy_flags.h"
+
+namespace belljar::cli {
+namespace {
+
+constexpr int kBelljarFailed = 125;
+
+const CancelToken* g_cancel = nullptr;  // For the signal handler, which can be given nothing else.
+
+void OnSignal(int) { g_cancel->Cancel(); }
+
+// Ctrl-C and friends end the whole tree and then us, with a result.
+void CatchSignals(const CancelToken& token) {
+  g_cancel = &token;
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  action.sa_flags = SA_RESTART;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaction(signal, &action, nullptr);
+}
+
+struct Arguments {
+  PolicyFlags policy;
+  std::vector<std::string> command;
+  bool json = false;
+  bool terminal = false;
+  bool quiet = false;
+};
+
+void AddOptions(CLI::App& app, Arguments& arguments) {
+  app.add_flag("--json", arguments.json, "Capture the output and print one result as JSON");
+  app.add_flag("--tty", arguments.terminal, "Give the command a terminal of its own (shells, editors)");
+  app.add_flag("--quiet", arguments.quiet, "No line on standard error about how it ended");
+  arguments.policy.AddTo(app);
+  app.add_option("command", arguments.command, "The command and its arguments, behind --")->required();
+  app.positionals_at_end();
+  app.footer(R"(examples:
+  belljar run -- python3 -c 'print(6*7)'
+  belljar run --profile tool --json -- ./tool < input
+  belljar run --ro ~/data:/data --rw ./out:/workspace --wall 10s -- python3 /data/job.py
+  belljar run --tty -- bash
+
+No network, no file of the host but the read-only system, and limits, unless the options say otherwise.
+'belljar explain' with the same options shows how each is enforced.)");
+}
+
+void PrintJson(const Result& result) {
+  std::string buffer;
+  base::JsonWriter json(buffer, base::JsonWriter::Layout::kCompact,
+                        [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); });
+  base::WriteJson(json, result);
+  json.Flush();
+  std::fputs("\n", stdout);
+  std::fflush(stdout);
+}
+
+void PrintEnding(const Result& result) {
+  if (result.message.empty()) return;
+  const std::string line = fmt::format("belljar: {} after {:.0f} ms: {}\n", Name(result.verdict), result.duration_ms,
+                                       result.message);
+  std::fputs(line.c_str(), stderr);
+}
+
+Expected<Result> Run(const Arguments& arguments) {
+  auto policy = arguments.policy.Build();
+  if (!policy) return std::unexpected(policy.error());
+  auto token = CancelToken::Make();
+  if (!token) return std::unexpected(token.error());
+  CatchSignals(*token);
+  auto engine = Engine::Open();
+  if (!engine) return std::unexpected(engine.error());
+  RunOptions options;
+  options.streams = StreamMode::kPassThrough;
+  if (arguments.terminal) options.streams = StreamMode::kTerminal;
+  if (arguments.json) {
+    options.streams = StreamMode::kCapture;
+    options.input_from = InputFrom::kCaller;
+  }
+  options.cancel = &*token;
+  auto result = engine->Run(*policy, arguments.command, options);
+  ::signal(SIGINT, SIG_DFL);
+  return result;
+}
+
+}  // namespace
+
+int RunVerb(int argc, char** argv) {
+  CLI::App app("Runs a command in a fresh sandbox and says how it ended.", "belljar run");
+  Arguments arguments;
+  AddOptions(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBelljarFailed;
+  }
+  if (arguments.json && arguments.terminal) {
+    std::fputs("belljar: --json captures the output and --tty shows it: use one of them\n", stderr);
+    return kBelljarFailed;
+  }
+  auto result = Run(arguments);
+  if (!result) {
+    // The caller's mistake. With --json it is still one Result, so that a program has one thing to read.
+    Result refused;
+    refused.verdict = Verdict::kRefused;
+    refused.message = result.error().Text();
+    if (arguments.json) PrintJson(refused);
+    std::fputs(fmt::format("belljar: {}\n", refused.message).c_str(), stderr);
+    return kBelljarFailed;
+  }
+  if (arguments.json) PrintJson(*result);
+  if (!arguments.quiet) PrintEnding(*result);
+  return ExitStatus(*result);
+}
+
+}  // namespace belljar::cli

@@ -1,0 +1,166 @@
+#include "launch/sandbox.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "jail/run_child.h"
+#include "sys/process.h"
+#include "sys/user_namespace.h"
+
+namespace belljar::launch {
+namespace {
+
+struct Pipe {
+  base::UniqueFd read;
+  base::UniqueFd write;
+};
+
+// Both ends above the standard descriptors, which a careless caller may have closed.
+Expected<Pipe> MakePipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(sys::ErrnoError("make a pipe for the command", errno));
+  Pipe pipe{base::UniqueFd(ends[0]), base::UniqueFd(ends[1])};
+  for (base::UniqueFd* end : {&pipe.read, &pipe.write}) {
+    if (end->get() > 2) continue;
+    end->Reset(::fcntl(end->get(), F_DUPFD_CLOEXEC, 3));
+    if (!end->valid()) return std::unexpected(sys::ErrnoError("make a pipe for the command", errno));
+  }
+  return pipe;
+}
+
+void CopyPath(char (&to)[512], const std::string& from) { from.copy(to, sizeof to - 1); }
+
+const sys::ArgumentArea& CallerStrings() {
+  static const sys::ArgumentArea area = sys::FindArgumentArea();
+  return area;
+}
+
+}  // namespace
+
+Expected<Sandbox> Sandbox::Start(const plan::CompiledPlan& plan, const sys::CgroupLayout& cgroups, Input input) {
+  Sandbox sandbox(plan);
+  std::vector<base::UniqueFd> id_maps;
+  if (auto done = sandbox.Prepare(cgroups, id_maps); !done) return std::unexpected(done.error());
+  if (auto done = sandbox.CloneInit(input, id_maps); !done) return std::unexpected(done.error());
+  return sandbox;
+}
+
+Expected<void> Sandbox::Prepare(const sys::CgroupLayout& cgroups, std::vector<base::UniqueFd>& id_maps) {
+  if (!plan_->cgroup_paths.empty() || !plan_->private_directory.empty()) {
+    jail::Leftovers leftovers{};
+    int index = 0;
+    for (const std::string& path : plan_->cgroup_paths) {
+      if (index < jail::Leftovers::kMaxCgroups) CopyPath(leftovers.cgroups[index++], path);
+    }
+    CopyPath(leftovers.directory, plan_->private_directory);
+    auto janitor = Janitor::Start(leftovers);
+    if (!janitor) return std::unexpected(janitor.error());
+    janitor_ = std::move(*janitor);
+  }
+  if (!plan_->private_directory.empty()) {
+    if (::mkdir(plan_->private_directory.c_str(), 0700) != 0) {
+      return std::unexpected(sys::ErrnoError("make " + plan_->private_directory, errno, "set TMPDIR to a writable place"));
+    }
+    private_directory_ = plan_->private_directory;
+  }
+  if (!plan_->cgroup_paths.empty()) {
+    auto made = sys::Cgroup::Create(cgroups, plan_->cgroup_name, plan_->cgroup_limits);
+    if (!made) return std::unexpected(made.error());
+    cgroup = std::move(*made);
+  }
+  for (const plan::IdMap& map : plan_->id_maps) {
+    auto made = sys::MakeIdMap(map.file_uid, map.file_gid, plan_->guest_uid, plan_->guest_gid);
+    if (!made) return std::unexpected(made.error());
+    id_maps.push_back(std::move(*made));
+  }
+  return {};
+}
+
+Expected<void> Sandbox::CloneInit(Input mode, const std::vector<base::UniqueFd>& id_maps) {
+  std::array<base::UniqueFd, 4> theirs;
+  if (mode == Input::kPipe) {
+    auto pipe = MakePipe();
+    if (!pipe) return std::unexpected(pipe.error());
+    theirs[plan::kStdinSlot] = std::move(pipe->read);
+    input = std::move(pipe->write);
+  } else {
+    theirs[plan::kStdinSlot].Reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!theirs[plan::kStdinSlot].valid()) return std::unexpected(sys::ErrnoError("open /dev/null", errno));
+  }
+  for (auto [slot, ours] : {std::pair{plan::kStdoutSlot, &output}, std::pair{plan::kStderrSlot, &error}}) {
+    auto pipe = MakePipe();
+    if (!pipe) return std::unexpected(pipe.error());
+    theirs[static_cast<std::size_t>(slot)] = std::move(pipe->write);
+    *ours = std::move(pipe->read);
+  }
+  // The guest may reopen its streams by /dev/stdout, so they are its own.
+  for (int slot = 0; slot <= plan::kStderrSlot; ++slot) {
+    if (slot == plan::kStdinSlot && mode == Input::kNone) continue;
+    if (::fchown(theirs[static_cast<std::size_t>(slot)].get(), plan_->guest_uid, plan_->guest_gid) != 0) {
+      return std::unexpected(sys::ErrnoError("give the streams to the guest", errno));
+    }
+  }
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return std::unexpected(sys::ErrnoError("make a control socket", errno));
+  }
+  control.Reset(ends[0]);
+  theirs[plan::kControlSlot].Reset(ends[1]);
+
+  std::array<int, plan::kMaxSlots> fds{};
+  fds.fill(-1);
+  std::size_t count = 0;
+  for (const base::UniqueFd& fd : theirs) fds[count++] = fd.get();
+  for (const base::UniqueFd& fd : cgroup.join_fds()) fds[count++] = fd.get();
+  if (cgroup.clone_fd() >= 0) count = plan::kFirstExtraSlot + plan_->cgroup_paths.size();
+  for (const base::UniqueFd& fd : id_maps) fds[count++] = fd.get();
+
+  const plan::LaunchPlan& plan = plan_->plan();
+  const sys::ArgumentArea area = CallerStrings();
+  int pidfd_number = -1;
+  {
+    const sys::BlockedSignals blocked;
+    init_.pid = sys::Clone({.flags = plan.clone_flags, .pidfd = &pidfd_number, .cgroup_fd = cgroup.clone_fd()});
+    if (init_.pid == 0) jail::RunChild(plan, fds.data(), static_cast<int>(count), {area.begin, area.end});
+  }
+  if (init_.pid < 0) return std::unexpected(sys::ErrnoError("clone init", errno));
+  pidfd.Reset(pidfd_number);
+  return {};
+}
+
+void Sandbox::Kill() {
+  if (waited_ || !pidfd.valid()) return;
+  if (plan_->plan().init_is_pid1 != 0) {
+    (void)sys::SendSignal(pidfd.get(), SIGKILL);
+    return;
+  }
+  // Killing init would orphan its children. A closed control socket makes it kill them first.
+  ::shutdown(control.get(), SHUT_RDWR);
+}
+
+const Sandbox::Ending& Sandbox::Wait() {
+  if (waited_ || init_.pid <= 0) return ending_;
+  while (::wait4(init_.pid, &ending_.status, __WALL, &ending_.usage) < 0 && errno == EINTR) {
+  }
+  waited_ = true;
+  return ending_;
+}
+
+Sandbox::~Sandbox() {
+  if (init_.pid > 0 && !waited_) {
+    Kill();
+    Wait();
+  }
+  cgroup.Remove();
+  if (!private_directory_.empty()) jail::RemoveTree(private_directory_.c_str());
+}
+
+}  // namespace belljar::launch

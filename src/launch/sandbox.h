@@ -1,0 +1,67 @@
+// launch/sandbox.h: one live sandbox and all that it owns on the host. The destructor ends it and leaves nothing.
+//
+// Made and used by one thread: init asks for a signal when the thread that made it ends.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include <belljar/error.h>
+
+#include "base/unique_fd.h"
+#include "launch/janitor.h"
+#include "plan/compiled_plan.h"
+#include "sys/cgroup.h"
+#include "sys/host_facts.h"
+
+namespace belljar::launch {
+
+enum class Input : std::uint8_t { kNone, kPipe };
+
+class Sandbox {
+ public:
+  /// Prepares the host side and clones init, which executes the plan. What init makes of it comes as reports.
+  static Expected<Sandbox> Start(const plan::CompiledPlan& plan, const sys::CgroupLayout& cgroups, Input input);
+  Sandbox(Sandbox&&) = default;
+  Sandbox& operator=(Sandbox&&) = delete;
+  ~Sandbox();
+
+  base::UniqueFd control;  ///< Reports of init.
+  base::UniqueFd pidfd;    ///< Init.
+  base::UniqueFd input;    ///< Write end of the command's standard input; invalid for Input::kNone.
+  base::UniqueFd output;   ///< Read ends.
+  base::UniqueFd error;
+  sys::Cgroup cgroup;
+
+  pid_t init() const { return init_.pid; }
+  /// Ends all processes inside. Init is still to be waited for.
+  void Kill();
+  /// Reaps init, blocking until all inside is gone. Idempotent.
+  struct Ending {
+    int status = 0;
+    rusage usage{};
+  };
+  const Ending& Wait();
+
+ private:
+  explicit Sandbox(const plan::CompiledPlan& plan) : plan_(&plan) {}
+  Expected<void> Prepare(const sys::CgroupLayout& cgroups, std::vector<base::UniqueFd>& id_maps);
+  Expected<void> CloneInit(Input input, const std::vector<base::UniqueFd>& id_maps);
+
+  struct OwnedPid {
+    pid_t pid = -1;
+    OwnedPid() = default;
+    OwnedPid(OwnedPid&& other) noexcept : pid(std::exchange(other.pid, -1)) {}
+  };
+  const plan::CompiledPlan* plan_;
+  Janitor janitor_;
+  std::string private_directory_;
+  OwnedPid init_;
+  bool waited_ = false;
+  Ending ending_;
+};
+
+}  // namespace belljar::launch

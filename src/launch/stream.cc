@@ -1,0 +1,92 @@
+#include "launch/stream.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include <belljar/limit.h>
+
+namespace belljar::launch {
+namespace {
+
+bool IsRegularFile(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool Ready(int fd, short events) {
+  pollfd poll{fd, events, 0};
+  return ::poll(&poll, 1, 0) > 0;
+}
+
+}  // namespace
+
+void SetNonBlocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+OutputPump::OutputPump(int source, std::uint64_t limit, int target)
+    : source_(source), target_(target), limit_(limit), target_may_block_(!IsRegularFile(target)) {}
+
+Flow OutputPump::Flush() {
+  while (!pending_.empty()) {
+    std::size_t size = pending_.size();
+    if (target_may_block_) {
+      // The caller's descriptor may be shared, so it keeps its mode. A pipe that polls writable takes PIPE_BUF at once.
+      if (!Ready(target_, POLLOUT)) return Flow::kWaitForTarget;
+      size = std::min<std::size_t>(size, PIPE_BUF);
+    }
+    const ssize_t written = ::write(target_, pending_.data(), size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) return Flow::kWaitForTarget;
+    // Nobody reads any more: the guest finds out the usual way, when its own end is closed.
+    if (written < 0) return Flow::kEnded;
+    pending_.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return Flow::kWaitForSource;
+}
+
+Flow OutputPump::Pump() {
+  if (buffer_ == nullptr) buffer_ = std::make_unique<std::array<char, kChunk>>();
+  if (const Flow flow = Flush(); flow != Flow::kWaitForSource) return flow;
+  // One chunk at a time: a flood would never let a loop end here, and there is a deadline to keep.
+  ssize_t got = 0;
+  while ((got = ::read(source_, buffer_->data(), buffer_->size())) < 0 && errno == EINTR) {
+  }
+  if (got < 0 && errno == EAGAIN) return Flow::kWaitForSource;
+  if (got <= 0) return Flow::kEnded;  // EIO: a terminal that nobody holds any more.
+  const std::string_view data(buffer_->data(), static_cast<std::size_t>(got));
+  capture_.Append(data);  // A streamed output keeps nothing and only counts.
+  if (target_ < 0) return Flow::kWaitForSource;
+  if (limit_ != kUnlimited && capture_.bytes() > limit_) return Flow::kOverLimit;
+  pending_ = data;
+  return Flush();
+}
+
+InputPump::InputPump(int source, int target)
+    : source_(source), target_(target), source_can_wait_(!IsRegularFile(source)) {}
+
+Flow InputPump::Pump() {
+  for (;;) {
+    while (!pending_.empty()) {
+      const ssize_t written = ::write(target_, pending_.data(), pending_.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0 && errno == EAGAIN) return Flow::kWaitForTarget;
+      if (written < 0) return Flow::kEnded;
+      pending_.remove_prefix(static_cast<std::size_t>(written));
+    }
+    if (source_ < 0) return Flow::kEnded;
+    if (source_can_wait_ && !Ready(source_, POLLIN)) return Flow::kWaitForSource;
+    if (buffer_ == nullptr) buffer_ = std::make_unique<std::array<char, kChunk>>();
+    const ssize_t got = ::read(source_, buffer_->data(), buffer_->size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return Flow::kWaitForSource;
+    if (got <= 0) return Flow::kEnded;
+    pending_ = std::string_view(buffer_->data(), static_cast<std::size_t>(got));
+  }
+}
+
+}  // namespace belljar::launch

@@ -1,0 +1,76 @@
+// launch/stream.h: moves bytes between the guest's streams and the caller, bounded and without ever blocking the loop
+// that keeps the deadline.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/unique_fd.h"
+#include "launch/capture.h"
+
+namespace belljar::launch {
+
+enum class Flow : std::uint8_t {
+  kWaitForSource,
+  kWaitForTarget,
+  kEnded,
+  kOverLimit,  ///< Streamed more than limits.output.
+};
+
+void SetNonBlocking(int fd);
+
+/// From the guest to a capture, or to a descriptor of the caller.
+class OutputPump {
+ public:
+  OutputPump() = default;
+  /// Captures, head and tail.
+  OutputPump(int source, std::uint64_t limit) : source_(source), capture_(limit) {}
+  /// Streams to `target`; more than `limit` bytes are an offence.
+  OutputPump(int source, std::uint64_t limit, int target);
+
+  /// Moves what can be moved now.
+  Flow Pump();
+  int source() const { return source_; }
+  int target() const { return target_; }
+  Capture& capture() { return capture_; }
+
+ private:
+  Flow Flush();
+
+  static constexpr std::size_t kChunk = 64 * 1024;
+  int source_ = -1;
+  int target_ = -1;
+  std::uint64_t limit_ = 0;
+  Capture capture_{0};
+  bool target_may_block_ = false;
+  std::unique_ptr<std::array<char, kChunk>> buffer_;
+  std::string_view pending_;
+};
+
+/// From a text or a descriptor of the caller to the guest.
+class InputPump {
+ public:
+  InputPump() = default;
+  InputPump(std::string text, int target) : text_(std::move(text)), target_(target) { pending_ = text_; }
+  InputPump(int source, int target);
+
+  Flow Pump();
+  int source() const { return source_; }
+  int target() const { return target_; }
+  /// False for files, which are always ready and which epoll does not take.
+  bool source_can_wait() const { return source_can_wait_; }
+
+ private:
+  static constexpr std::size_t kChunk = 64 * 1024;
+  std::string text_;
+  int source_ = -1;
+  int target_ = -1;
+  bool source_can_wait_ = false;
+  std::unique_ptr<std::array<char, kChunk>> buffer_;
+  std::string_view pending_;
+};
+
+}  // namespace belljar::launch

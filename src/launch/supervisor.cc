@@ -1,0 +1,476 @@
+#include "launch/supervisor.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "launch/notices.h"
+#include "launch/stream.h"
+#include "launch/terminal.h"
+#include "launch/watcher.h"
+#include "plan/explain.h"
+#include "sys/process.h"
+
+namespace belljar::launch {
+namespace {
+
+constexpr std::uint64_t kMillisecond = 1'000'000;
+constexpr std::uint64_t kSetupNs = 30'000 * kMillisecond;     // Set-up may hang on a dead network filesystem.
+constexpr std::uint64_t kWallGraceNs = 40 * kMillisecond;     // Init keeps the deadline; the parent is the second line.
+constexpr std::uint64_t kKillGraceNs = 3'000 * kMillisecond;  // For init to kill what it has adopted.
+constexpr std::uint64_t kWatchNs = 10 * kMillisecond;
+constexpr std::uint64_t kDiskWatchNs = 50 * kMillisecond;
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
+constexpr std::uint64_t kCapturedDefault = 64 * 1024;
+constexpr std::uint64_t kStreamedDefault = 64ULL << 20;
+
+enum Source : std::uint32_t {
+  kControl, kInit, kOut, kErr, kOutTarget, kErrTarget, kInSource, kInTarget, kCancel, kListener, kOom, kForks, kResize
+};
+
+class Supervisor {
+ public:
+  Supervisor(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, const RunOptions& options)
+      : sandbox_(sandbox), plan_(plan), policy_(policy), options_(options), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+
+  Outcome Run();
+
+ private:
+  void Watch(int fd, Source source, std::uint32_t events);
+  void Unwatch(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
+  void ConnectStreams();
+  void ConnectTerminal(base::UniqueFd master);
+  void Handle(Source source);
+  void ReadReports();
+  void HandleReport(const plan::Report& report, base::UniqueFd fd);
+  void PumpOutput(OutputPump& pump, base::UniqueFd& source, Source source_tag, Source target_tag, bool& waits_for_target);
+  void PumpInput();
+  void Kill(KillReason reason);
+  std::uint64_t CheckTimers();
+  void CheckCpuTime(std::uint64_t now);
+  void CheckTree(std::uint64_t now);
+  void CheckDirectory(std::uint64_t now);
+  void DrainAfterEnd();
+  void Finish(Outcome& outcome);
+  void AddLimitDenials(Result& result) const;
+
+  Sandbox& sandbox_;
+  const plan::CompiledPlan& plan_;
+  const Policy& policy_;
+  const RunOptions& options_;
+  base::UniqueFd epoll_;
+  base::UniqueFd terminal_;
+  TerminalSettings terminal_settings_;
+  OutputPump out_, err_;
+  InputPump in_;
+  bool out_waits_ = false, err_waits_ = false;
+  Notices notices_;
+  Observed observed_;
+  TreeUse peak_;
+  std::uint64_t disk_peak_ = 0;
+  bool init_gone_ = false;
+  std::uint64_t began_ = sys::NowNs();
+  std::uint64_t wall_deadline_ = kNever;
+  std::uint64_t setup_deadline_ = kNever;
+  std::uint64_t kill_deadline_ = kNever;
+  std::uint64_t cpu_check_ = kNever;
+  std::uint64_t tree_check_ = kNever;
+  std::uint64_t disk_check_ = kNever;
+};
+
+void Supervisor::Watch(int fd, Source source, std::uint32_t events) {
+  epoll_event event{.events = events, .data = {.u32 = source}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0 && errno == EEXIST) {
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+  }
+}
+
+void Supervisor::ConnectStreams() {
+  const bool capture = options_.streams == StreamMode::kCapture;
+  const std::uint64_t limit = policy_.limits.output.value_or(capture ? kCapturedDefault : kStreamedDefault);
+  SetNonBlocking(sandbox_.output.get());
+  SetNonBlocking(sandbox_.error.get());
+  out_ = capture ? OutputPump(sandbox_.output.get(), limit) : OutputPump(sandbox_.output.get(), limit, STDOUT_FILENO);
+  err_ = capture ? OutputPump(sandbox_.error.get(), limit) : OutputPump(sandbox_.error.get(), limit, STDERR_FILENO);
+  Watch(sandbox_.output.get(), kOut, EPOLLIN);
+  Watch(sandbox_.error.get(), kErr, EPOLLIN);
+  if (!sandbox_.input.valid()) return;
+  SetNonBlocking(sandbox_.input.get());
+  const bool from_caller = !capture || options_.input_from == InputFrom::kCaller;
+  in_ = from_caller ? InputPump(STDIN_FILENO, sandbox_.input.get()) : InputPump(options_.input, sandbox_.input.get());
+  PumpInput();
+}
+
+void Supervisor::ConnectTerminal(base::UniqueFd master) {
+  terminal_ = std::move(master);
+  SetNonBlocking(terminal_.get());
+  // The pipes were for a run without a terminal; init has closed its ends of them.
+  sandbox_.output.Reset();
+  sandbox_.error.Reset();
+  sandbox_.input.Reset();
+  terminal_settings_.Begin(terminal_.get());
+  out_ = OutputPump(terminal_.get(), policy_.limits.output.value_or(kStreamedDefault), STDOUT_FILENO);
+  in_ = InputPump(STDIN_FILENO, terminal_.get());
+  Watch(terminal_.get(), kOut, EPOLLIN);
+  if (terminal_settings_.resize_fd() >= 0) Watch(terminal_settings_.resize_fd(), kResize, EPOLLIN);
+  PumpInput();
+}
+
+void Supervisor::PumpOutput(OutputPump& pump, base::UniqueFd& source, Source source_tag, Source target_tag,
+                            bool& waits_for_target) {
+  if (!source.valid()) return;
+  const Flow flow = pump.Pump();
+  if (waits_for_target && flow != Flow::kWaitForTarget) {
+    Unwatch(pump.target());
+    Watch(source.get(), source_tag, EPOLLIN);
+    waits_for_target = false;
+  }
+  switch (flow) {
+    case Flow::kWaitForSource:
+      return;
+    case Flow::kWaitForTarget:
+      if (waits_for_target) return;
+      waits_for_target = true;
+      Watch(source.get(), source_tag, 0);
+      Watch(pump.target(), target_tag, EPOLLOUT);
+      return;
+    case Flow::kOverLimit:
+      Kill(KillReason::kOutput);
+      [[fallthrough]];
+    case Flow::kEnded:
+      Unwatch(source.get());
+      source.Reset();
+      return;
+  }
+}
+
+void Supervisor::PumpInput() {
+  base::UniqueFd& target = terminal_.valid() ? terminal_ : sandbox_.input;
+  if (!target.valid()) return;
+  switch (in_.Pump()) {
+    case Flow::kWaitForSource:
+      if (!terminal_.valid()) Unwatch(in_.target());
+      Watch(in_.source(), kInSource, EPOLLIN);
+      return;
+    case Flow::kWaitForTarget:
+      if (in_.source() >= 0 && in_.source_can_wait()) Unwatch(in_.source());
+      if (!terminal_.valid()) Watch(in_.target(), kInTarget, EPOLLOUT);
+      return;
+    case Flow::kEnded:
+    case Flow::kOverLimit:
+      if (in_.source() >= 0 && in_.source_can_wait()) Unwatch(in_.source());
+      // The end of input is the guest's to see; a terminal is not closed by it.
+      if (!terminal_.valid()) sandbox_.input.Reset();
+      return;
+  }
+}
+
+void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd) {
+  switch (report.kind) {
+    case plan::ReportKind::kSetupFailed:
+      observed_.setup_failed = report;
+      return;
+    case plan::ReportKind::kExecFailed:
+      observed_.exec_failed = report;
+      return;
+    case plan::ReportKind::kTerminal:
+      ConnectTerminal(std::move(fd));
+      return;
+    case plan::ReportKind::kListener:
+      notices_.Listen(std::move(fd));
+      Watch(notices_.fd(), kListener, EPOLLIN);
+      return;
+    case plan::ReportKind::kStarted: {
+      observed_.started = true;
+      const std::uint64_t now = sys::NowNs();
+      setup_deadline_ = kNever;
+      if (policy_.limits.wall_ns != kUnlimited) wall_deadline_ = now + policy_.limits.wall_ns + kWallGraceNs;
+      if (policy_.limits.cpu_time_ns != kUnlimited) cpu_check_ = now + kMillisecond;
+      if (plan_.watched.memory || plan_.watched.processes) tree_check_ = now + kWatchNs;
+      if (plan_.watched.disk) disk_check_ = now + kDiskWatchNs;
+      return;
+    }
+    case plan::ReportKind::kEnded:
+    case plan::ReportKind::kDeadline:
+      // Exactly one of the two is ever sent. What the parent did before it came is the reason, though.
+      observed_.ended = report;
+      wall_deadline_ = kNever;
+      return;
+  }
+}
+
+void Supervisor::ReadReports() {
+  for (;;) {
+    plan::Report report{};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    iovec part{&report, sizeof report};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t got = ::recvmsg(sandbox_.control.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      if (got == 0) Unwatch(sandbox_.control.get());
+      return;
+    }
+    base::UniqueFd fd;
+    const cmsghdr* head = CMSG_FIRSTHDR(&message);
+    if (head != nullptr && head->cmsg_type == SCM_RIGHTS) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(head), sizeof number);
+      fd.Reset(number);
+    }
+    if (got == static_cast<ssize_t>(sizeof report)) HandleReport(report, std::move(fd));
+  }
+}
+
+void Supervisor::Kill(KillReason reason) {
+  if (observed_.killed == KillReason::kNone && !observed_.ended) observed_.killed = reason;
+  sandbox_.Kill();
+  kill_deadline_ = std::min(kill_deadline_, sys::NowNs() + kKillGraceNs);
+}
+
+void Supervisor::CheckCpuTime(std::uint64_t now) {
+  const std::uint64_t limit = policy_.limits.cpu_time_ns;
+  std::uint64_t used = 0;
+  if (plan_.watched.cpu_time) {
+    used = LookAtTree(sandbox_.init()).cpu_ns;
+    peak_.cpu_ns = std::max(peak_.cpu_ns, used);
+  } else {
+    used = sandbox_.cgroup.CpuNs();
+  }
+  if (used >= limit) {
+    cpu_check_ = kNever;
+    return Kill(KillReason::kCpuTime);
+  }
+  // The earliest moment at which it can be used up, were all CPUs busy: no polling, and exact in the end.
+  const auto cpus = static_cast<std::uint64_t>(std::max<long>(1, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  cpu_check_ = now + std::max(kMillisecond, (limit - used) / cpus);
+}
+
+void Supervisor::CheckTree(std::uint64_t now) {
+  const TreeUse use = LookAtTree(sandbox_.init());
+  peak_.tasks = std::max(peak_.tasks, use.tasks);
+  peak_.memory_bytes = std::max(peak_.memory_bytes, use.memory_bytes);
+  peak_.cpu_ns = std::max(peak_.cpu_ns, use.cpu_ns);
+  tree_check_ = now + kWatchNs;
+  if (plan_.watched.processes && use.tasks > policy_.limits.processes) return Kill(KillReason::kProcesses);
+  if (!plan_.watched.memory || use.memory_bytes <= policy_.limits.memory) return;
+  if (ProportionalMemory(sandbox_.init()) > policy_.limits.memory) Kill(KillReason::kMemory);
+}
+
+void Supervisor::CheckDirectory(std::uint64_t now) {
+  const DirectoryUse use =
+      LookAtDirectory(plan_.private_directory, policy_.limits.disk, policy_.limits.files);
+  disk_peak_ = std::max(disk_peak_, use.bytes);
+  disk_check_ = now + kDiskWatchNs;
+  if (use.bytes > policy_.limits.disk || use.files > policy_.limits.files) Kill(KillReason::kDisk);
+}
+
+// Does what is due; returns when to look again.
+std::uint64_t Supervisor::CheckTimers() {
+  const std::uint64_t now = sys::NowNs();
+  if (now >= wall_deadline_) {
+    wall_deadline_ = kNever;
+    Kill(KillReason::kWall);
+  }
+  if (now >= setup_deadline_) {
+    setup_deadline_ = kNever;
+    Kill(KillReason::kLostInit);
+  }
+  if (now >= kill_deadline_) {
+    kill_deadline_ = kNever;
+    (void)sys::SendSignal(sandbox_.pidfd.get(), SIGKILL);
+  }
+  if (now >= cpu_check_) CheckCpuTime(now);
+  if (now >= tree_check_) CheckTree(now);
+  if (now >= disk_check_) CheckDirectory(now);
+  return std::min({wall_deadline_, setup_deadline_, kill_deadline_, cpu_check_, tree_check_, disk_check_});
+}
+
+void Supervisor::Handle(Source source) {
+  base::UniqueFd& output = terminal_.valid() ? terminal_ : sandbox_.output;
+  switch (source) {
+    case kControl:
+      return ReadReports();
+    case kInit:
+      init_gone_ = true;
+      Unwatch(sandbox_.pidfd.get());
+      return;
+    case kOut:
+    case kOutTarget:
+      return PumpOutput(out_, output, kOut, kOutTarget, out_waits_);
+    case kErr:
+    case kErrTarget:
+      return PumpOutput(err_, sandbox_.error, kErr, kErrTarget, err_waits_);
+    case kInSource:
+    case kInTarget:
+      return PumpInput();
+    case kCancel:
+      Unwatch(options_.cancel->fd());
+      return Kill(KillReason::kCancelled);
+    case kListener:
+      notices_.Answer();
+      return;
+    case kOom:
+      // v1 tells when it is out of memory; v2 at every event of the group, of which only a kill counts.
+      if (sandbox_.cgroup.clone_fd() < 0 || sandbox_.cgroup.Usage().oom_kills > 0) {
+        Unwatch(sandbox_.cgroup.oom_event_fd());
+        Kill(KillReason::kMemory);
+      }
+      return;
+    case kForks:
+      sandbox_.cgroup.ConsumeProcessesEvent();
+      if (sandbox_.cgroup.Usage().processes_refused > 0) {
+        Unwatch(sandbox_.cgroup.processes_event_fd());
+        Kill(KillReason::kProcesses);
+      }
+      return;
+    case kResize:
+      return terminal_settings_.CopySize();
+  }
+}
+
+// All processes are gone: what they wrote is still in the pipes, at most their capacity.
+void Supervisor::DrainAfterEnd() {
+  const auto drain = [](OutputPump& pump, base::UniqueFd& source) {
+    if (!source.valid()) return;
+    std::uint64_t before = 0;
+    for (;;) {
+      before = pump.capture().bytes();
+      const Flow flow = pump.Pump();
+      if (flow == Flow::kWaitForTarget) {
+        pollfd target{pump.target(), POLLOUT, 0};
+        ::poll(&target, 1, -1);
+        continue;
+      }
+      if (flow != Flow::kWaitForSource || pump.capture().bytes() == before) break;
+    }
+    source.Reset();
+  };
+  drain(out_, terminal_.valid() ? terminal_ : sandbox_.output);
+  drain(err_, sandbox_.error);
+}
+
+Outcome Supervisor::Run() {
+  const sys::BlockedSigpipe no_sigpipe;
+  setup_deadline_ = began_ + kSetupNs;
+  Watch(sandbox_.control.get(), kControl, EPOLLIN);
+  Watch(sandbox_.pidfd.get(), kInit, EPOLLIN);
+  if (options_.cancel != nullptr) Watch(options_.cancel->fd(), kCancel, EPOLLIN);
+  if (sandbox_.cgroup.oom_event_fd() >= 0) {
+    Watch(sandbox_.cgroup.oom_event_fd(), kOom, sandbox_.cgroup.clone_fd() < 0 ? EPOLLIN : EPOLLPRI);
+  }
+  if (sandbox_.cgroup.processes_event_fd() >= 0) Watch(sandbox_.cgroup.processes_event_fd(), kForks, EPOLLPRI);
+  if (options_.streams != StreamMode::kTerminal) ConnectStreams();
+
+  while (!init_gone_) {
+    const std::uint64_t next = CheckTimers();
+    timespec timeout{};
+    if (next != kNever) {
+      const std::uint64_t now = sys::NowNs();
+      const std::uint64_t left = next > now ? next - now : 0;
+      timeout = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+    }
+    std::array<epoll_event, 16> events{};
+    const int count = ::epoll_pwait2(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                                     next == kNever ? nullptr : &timeout, nullptr);
+    for (int i = 0; i < count; ++i) Handle(static_cast<Source>(events[static_cast<std::size_t>(i)].data.u32));
+  }
+  ReadReports();
+  DrainAfterEnd();
+  Outcome outcome;
+  Finish(outcome);
+  return outcome;
+}
+
+void Supervisor::AddLimitDenials(Result& result) const {
+  const Limits& limits = policy_.limits;
+  const auto add = [&](const char* operation, const char* key, std::uint64_t value, const char* flag, std::uint64_t count) {
+    result.denials.push_back({.kind = "limit",
+                              .operation = operation,
+                              .target = {},
+                              .rule = fmt::format("limits.{} = {}", key, value),
+                              .grant = flag,
+                              .count = count});
+  };
+  if (observed_.processes_refused > 0 || result.verdict == Verdict::kProcessLimit) {
+    add("fork", "processes", limits.processes, "--processes", std::max<std::uint64_t>(1, observed_.processes_refused));
+  }
+  if (result.verdict == Verdict::kOutOfMemory) {
+    add("allocate memory", "memory", limits.memory, "--memory", std::max<std::uint64_t>(1, observed_.oom_kills));
+  }
+  if (result.verdict == Verdict::kTimedOut) add("run on", "wall", limits.wall_ns / kMillisecond, "--wall", 1);
+  if (result.verdict == Verdict::kCpuTime) add("compute", "cpu_time", limits.cpu_time_ns / kMillisecond, "--cpu-time", 1);
+  if (result.verdict == Verdict::kFileSize) add("write", "file_size", limits.file_size, "--file-size", 1);
+  if (result.verdict == Verdict::kOutputLimit || result.out.dropped > 0 || result.err.dropped > 0) {
+    add("write output", "output", limits.output.value_or(kCapturedDefault), "--output", 1);
+  }
+  if (!observed_.ended) return;
+  for (const plan::DiskUse& disk : observed_.ended->disk) {
+    if (disk.full_bytes != 0) add("write", "disk", limits.disk, "--disk", 1);
+    if (disk.full_inodes != 0) add("create a file", "files", limits.files, "--files", 1);
+  }
+}
+
+void Supervisor::Finish(Outcome& outcome) {
+  const Sandbox::Ending& ending = sandbox_.Wait();
+  terminal_settings_.End();
+  observed_.init_status = ending.status;
+  Result& result = outcome.result;
+  sys::CgroupUsage used;
+  if (sandbox_.cgroup.valid()) used = sandbox_.cgroup.Usage();
+  observed_.oom_kills = used.oom_kills;
+  observed_.processes_refused = used.processes_refused;
+
+  std::string step_text;
+  if (observed_.setup_failed) {
+    const auto index = static_cast<std::uint32_t>(observed_.setup_failed->step);
+    if (index < plan_.plan().step_count) {
+      const plan::StepText text = plan::Describe(plan_.plan(), plan::Steps(plan_.plan())[index]);
+      step_text = text.what;
+    }
+  }
+  Decide(observed_, policy_, step_text, result);
+
+  const rusage& usage = ending.usage;
+  const auto micros = [](const timeval& t) { return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000 + t.tv_usec; };
+  const std::uint64_t rusage_ns = (micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000;
+  result.usage.cpu_ms = std::max({used.cpu_ns, rusage_ns, peak_.cpu_ns}) / kMillisecond;
+  result.usage.memory_peak_bytes =
+      used.memory_peak != 0 ? used.memory_peak
+                            : std::max(peak_.memory_bytes, static_cast<std::uint64_t>(usage.ru_maxrss) * 1024);
+  // Init is ours and not counted; where only a watcher looks, a short run is over before it does.
+  result.usage.processes_peak = used.processes_peak > 0 ? used.processes_peak - 1 : peak_.tasks;
+  if (result.usage.processes_peak == 0 && observed_.started) result.usage.processes_peak = 1;
+  result.usage.disk_bytes = disk_peak_;
+  if (observed_.ended) {
+    for (const plan::DiskUse& disk : observed_.ended->disk) result.usage.disk_bytes += disk.used_bytes;
+  }
+  result.out = out_.capture().Take();
+  result.err = err_.capture().Take();
+  if (options_.streams != StreamMode::kCapture) result.out.dropped = result.err.dropped = 0;
+  notices_.AddTo(result.denials);
+  AddLimitDenials(result);
+  result.receipt = plan_.receipt;
+  outcome.observed = observed_;
+}
+
+}  // namespace
+
+Outcome Supervise(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, const RunOptions& options) {
+  return Supervisor(sandbox, plan, policy, options).Run();
+}
+
+}  // namespace belljar::launch

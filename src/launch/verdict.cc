@@ -1,0 +1,151 @@
+#include "launch/verdict.h"
+
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace belljar::launch {
+namespace {
+
+std::string Bytes(std::uint64_t bytes) {
+  constexpr std::pair<std::uint64_t, char> kUnits[] = {{1ULL << 30, 'G'}, {1ULL << 20, 'M'}, {1ULL << 10, 'K'}};
+  for (const auto& [size, letter] : kUnits) {
+    if (bytes >= size && bytes % size == 0) return fmt::format("{}{}", bytes / size, letter);
+  }
+  return fmt::format("{}", bytes);
+}
+
+std::string Seconds(std::uint64_t ns) { return fmt::format("{:g}s", static_cast<double>(ns) / 1e9); }
+
+// A limit was the reason: what it was, and the flag that raises it.
+std::string LimitText(const char* what, const char* key, const std::string& value, const char* flag) {
+  return fmt::format("{} (limits.{} = {}); allow more with {}", what, key, value, flag);
+}
+
+void SetKilled(KillReason reason, const Policy& policy, Result& result) {
+  const Limits& limits = policy.limits;
+  switch (reason) {
+    case KillReason::kWall:
+      result.verdict = Verdict::kTimedOut;
+      result.message = LimitText("ran longer than allowed", "wall", Seconds(limits.wall_ns), "--wall");
+      return;
+    case KillReason::kCpuTime:
+      result.verdict = Verdict::kCpuTime;
+      result.message = LimitText("used more CPU time than allowed", "cpu_time", Seconds(limits.cpu_time_ns), "--cpu-time");
+      return;
+    case KillReason::kMemory:
+      result.verdict = Verdict::kOutOfMemory;
+      result.message = LimitText("needed more memory than allowed", "memory", Bytes(limits.memory), "--memory");
+      return;
+    case KillReason::kProcesses:
+      result.verdict = Verdict::kProcessLimit;
+      result.message = LimitText("started more processes and threads than allowed", "processes",
+                                 std::to_string(limits.processes), "--processes");
+      return;
+    case KillReason::kDisk:
+      result.verdict = Verdict::kDiskLimit;
+      result.message = LimitText("wrote more to its private directory than allowed", "disk", Bytes(limits.disk), "--disk");
+      return;
+    case KillReason::kOutput:
+      result.verdict = Verdict::kOutputLimit;
+      result.message = LimitText("wrote more output than allowed", "output",
+                                 limits.output ? Bytes(*limits.output) : "64M", "--output");
+      return;
+    case KillReason::kCancelled:
+      result.verdict = Verdict::kCancelled;
+      result.message = "ended by its caller";
+      return;
+    case KillReason::kNone:
+    case KillReason::kLostInit:
+      break;
+  }
+  result.verdict = Verdict::kFailed;
+  result.message = "the sandbox's init did not answer; the run was ended";
+}
+
+// The command ended and left a full private filesystem behind: that is why it failed.
+const char* FullDisk(const plan::Report& report) {
+  for (const plan::DiskUse& disk : report.disk) {
+    if (disk.full_bytes != 0) return "bytes";
+    if (disk.full_inodes != 0) return "files";
+  }
+  return nullptr;
+}
+
+void SetEnded(const plan::Report& report, const Policy& policy, Result& result) {
+  const int status = report.status;
+  if (WIFEXITED(status)) {
+    result.verdict = Verdict::kExited;
+    result.exit_code = WEXITSTATUS(status);
+  } else {
+    const int signal = WTERMSIG(status);
+    result.signal = signal;
+    result.verdict = Verdict::kSignaled;
+    const char* name = sigabbrev_np(signal);
+    result.message = name == nullptr ? fmt::format("ended by signal {}", signal) : fmt::format("ended by SIG{}", name);
+    if (signal == SIGSYS) {
+      result.verdict = Verdict::kSyscall;
+      result.message = "made a system call of a foreign architecture, which is answered by death; no policy allows it";
+    } else if (signal == SIGXFSZ && policy.limits.file_size != kUnlimited) {
+      result.verdict = Verdict::kFileSize;
+      result.message = LimitText("wrote a larger file than allowed", "file_size", Bytes(policy.limits.file_size), "--file-size");
+    } else if (signal == SIGXCPU && policy.limits.cpu_time_ns != kUnlimited) {
+      SetKilled(KillReason::kCpuTime, policy, result);
+    }
+  }
+  const bool failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+  if (!failed || result.verdict == Verdict::kSyscall || result.verdict == Verdict::kFileSize) return;
+  if (const char* what = FullDisk(report); what != nullptr) {
+    result.verdict = Verdict::kDiskLimit;
+    result.message =
+        what[0] == 'b'
+            ? fmt::format("failed with a full private filesystem (limits.disk = {}, files.tmp = {}); allow more with "
+                          "--disk or --tmp",
+                          Bytes(policy.limits.disk), Bytes(policy.files.tmp))
+            : LimitText("failed with no inode left in a private filesystem", "files",
+                        std::to_string(policy.limits.files), "--files");
+  }
+}
+
+void SetExecFailed(const plan::Report& report, Result& result) {
+  result.verdict = Verdict::kExited;
+  if (report.error == ENOENT || report.error == ENOTDIR) {
+    result.exit_code = 127;
+    result.message = "command not found inside the sandbox; mount what it needs with --ro";
+    return;
+  }
+  result.exit_code = 126;
+  result.message = fmt::format("the command can't be executed inside the sandbox: {}", std::strerror(report.error));
+}
+
+}  // namespace
+
+void Decide(const Observed& observed, const Policy& policy, const std::string& setup_text, Result& result) {
+  if (observed.setup_failed) {
+    result.verdict = Verdict::kFailed;
+    result.message = fmt::format("set-up failed, the command never ran: {}: {}", setup_text,
+                                 std::strerror(observed.setup_failed->error));
+    return;
+  }
+  if (observed.exec_failed) return SetExecFailed(*observed.exec_failed, result);
+  // First what the parent did, in the order of events; the counters then catch what was faster than the parent.
+  if (observed.killed != KillReason::kNone) return SetKilled(observed.killed, policy, result);
+  if (observed.oom_kills > 0) return SetKilled(KillReason::kMemory, policy, result);
+  if (observed.processes_refused > 0) return SetKilled(KillReason::kProcesses, policy, result);
+  if (observed.ended) {
+    if (observed.ended->kind == plan::ReportKind::kDeadline) return SetKilled(KillReason::kWall, policy, result);
+    return SetEnded(*observed.ended, policy, result);
+  }
+  result.verdict = Verdict::kFailed;
+  const int status = observed.init_status;
+  result.message = fmt::format("the sandbox's init ended without a report ({} {}){}",
+                               WIFSIGNALED(status) ? "signal" : "status",
+                               WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+                               observed.started ? "" : "; the command never ran");
+}
+
+}  // namespace belljar::launch

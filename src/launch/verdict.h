@@ -1,0 +1,42 @@
+// launch/verdict.h: from what was seen to the one reason a run ended. A pure function: no clocks, no syscalls.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <belljar/policy.h>
+#include <belljar/result.h>
+
+#include "plan/launch_plan.h"
+
+namespace belljar::launch {
+
+/// What the parent ended a run for, in the order of which came first; only the first counts.
+enum class KillReason : std::uint8_t {
+  kNone,
+  kWall,
+  kCpuTime,
+  kMemory,
+  kProcesses,
+  kDisk,
+  kOutput,
+  kCancelled,
+  kLostInit,  ///< Init did not answer.
+};
+
+struct Observed {
+  KillReason killed = KillReason::kNone;
+  std::optional<plan::Report> setup_failed;  ///< The command never ran.
+  std::optional<plan::Report> exec_failed;
+  std::optional<plan::Report> ended;     ///< kEnded or kDeadline
+  bool started = false;
+  std::uint64_t oom_kills = 0;
+  std::uint64_t processes_refused = 0;
+  int init_status = 0;
+};
+
+/// Fills verdict, exit_code, signal and message of `result`. `setup_text` says what a failed step was.
+void Decide(const Observed& observed, const Policy& policy, const std::string& setup_text, Result& result);
+
+}  // namespace belljar::launch

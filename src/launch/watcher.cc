@@ -1,0 +1,122 @@
+#include "launch/watcher.h"
+
+#include <dirent.h>
+#include <fts.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "sys/files.h"
+
+namespace belljar::launch {
+namespace {
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+// Calls `visit(pid, threads)` for init and every process below it. Bounded: a fork bomb may be faster than this walk.
+template <typename Visit>
+void WalkTree(pid_t init, Visit visit) {
+  constexpr std::size_t kMostProcesses = 100'000;
+  std::vector<pid_t> waiting = {init};
+  for (std::size_t at = 0; at < waiting.size() && waiting.size() < kMostProcesses; ++at) {
+    const std::string tasks = fmt::format("/proc/{}/task", waiting[at]);
+    const std::unique_ptr<DIR, CloseDirectory> directory(::opendir(tasks.c_str()));
+    if (directory == nullptr) continue;
+    std::uint64_t threads = 0;
+    while (const dirent* entry = ::readdir(directory.get())) {
+      if (entry->d_name[0] == '.') continue;
+      ++threads;
+      const auto children = sys::ReadSmallFile(fmt::format("{}/{}/children", tasks, entry->d_name), 1U << 20);
+      if (!children) continue;
+      const char* text = children->data();
+      const char* const end = text + children->size();
+      while (text < end) {
+        pid_t child = 0;
+        const auto [next, error] = std::from_chars(text, end, child);
+        if (error == std::errc()) waiting.push_back(child);
+        text = next + 1;
+      }
+    }
+    visit(waiting[at], threads);
+  }
+}
+
+std::uint64_t ResidentBytes(pid_t pid) {
+  const auto text = sys::ReadSmallFile(fmt::format("/proc/{}/statm", pid), 256).value_or("");
+  unsigned long long size = 0;
+  unsigned long long resident = 0;
+  if (std::sscanf(text.c_str(), "%llu %llu", &size, &resident) != 2) return 0;
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::uint64_t CpuNs(pid_t pid) {
+  const auto text = sys::ReadSmallFile(fmt::format("/proc/{}/stat", pid), 4096).value_or("");
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  unsigned long long times[4] = {};  // Fields 14 to 17: utime, stime, cutime, cstime.
+  if (std::sscanf(text.c_str() + name_end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu", &times[0],
+                  &times[1], &times[2], &times[3]) != 4) {
+    return 0;
+  }
+  const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return (times[0] + times[1] + times[2] + times[3]) * (1'000'000'000 / ticks);
+}
+
+}  // namespace
+
+TreeUse LookAtTree(pid_t init) {
+  TreeUse use;
+  WalkTree(init, [&](pid_t pid, std::uint64_t threads) {
+    use.cpu_ns += CpuNs(pid);
+    if (pid == init) return;  // A copy of the caller, whose memory is the caller's.
+    use.tasks += threads;
+    use.memory_bytes += ResidentBytes(pid);
+  });
+  return use;
+}
+
+std::uint64_t ProportionalMemory(pid_t init) {
+  std::uint64_t bytes = 0;
+  WalkTree(init, [&](pid_t pid, std::uint64_t) {
+    if (pid == init) return;
+    const auto text = sys::ReadSmallFile(fmt::format("/proc/{}/smaps_rollup", pid), 8192).value_or("");
+    const std::size_t at = text.find("\nPss:");
+    unsigned long long kilobytes = 0;
+    if (at != std::string::npos && std::sscanf(text.c_str() + at + 5, "%llu", &kilobytes) == 1) {
+      bytes += kilobytes * 1024;
+    } else {
+      bytes += ResidentBytes(pid);
+    }
+  });
+  return bytes;
+}
+
+DirectoryUse LookAtDirectory(const std::string& path, std::uint64_t enough_bytes, std::uint64_t enough_files) {
+  DirectoryUse use;
+  std::string root = path;
+  char* const roots[] = {root.data(), nullptr};
+  // FTS_NOCHDIR: other threads of this process share its working directory.
+  const std::unique_ptr<FTS, decltype(&::fts_close)> tree(::fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, nullptr),
+                                                          &::fts_close);
+  if (tree == nullptr) return use;
+  while (const FTSENT* entry = ::fts_read(tree.get())) {
+    if (entry->fts_info == FTS_DP) continue;
+    ++use.files;
+    if (entry->fts_statp != nullptr && entry->fts_info != FTS_NS) {
+      use.bytes += static_cast<std::uint64_t>(entry->fts_statp->st_blocks) * 512;
+    }
+    if (use.bytes > enough_bytes || use.files > enough_files) break;
+  }
+  return use;
+}
+
+}  // namespace belljar::launch

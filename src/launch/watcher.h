@@ -1,0 +1,30 @@
+// launch/watcher.h: looks at a sandbox's processes from outside, where no cgroup counts them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+namespace belljar::launch {
+
+struct TreeUse {
+  std::uint64_t tasks = 0;         ///< Processes and threads, init not counted.
+  std::uint64_t memory_bytes = 0;  ///< Resident; shared pages counted once for each process.
+  std::uint64_t cpu_ns = 0;        ///< Of the living and of children that were waited for.
+};
+
+/// Walks the process tree below `init`.
+TreeUse LookAtTree(pid_t init);
+
+/// The same memory, with shared pages divided among their users; slower, for a second look.
+std::uint64_t ProportionalMemory(pid_t init);
+
+/// Bytes and inodes below a directory. Stops looking when `enough_bytes` or `enough_files` is passed.
+struct DirectoryUse {
+  std::uint64_t bytes = 0;
+  std::uint64_t files = 0;
+};
+DirectoryUse LookAtDirectory(const std::string& path, std::uint64_t enough_bytes, std::uint64_t enough_files);
+
+}  // namespace belljar::launch
