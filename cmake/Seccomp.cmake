@@ -1,5 +1,5 @@
-# The syscall filters: profiles/*.seccomp → belljar-seccompc → seccomp_tables.cc → belljar_seccomp_filter, an object
-# library that the plan module takes in: target_sources(belljar_plan PRIVATE $<TARGET_OBJECTS:belljar_seccomp_filter>)
+# The syscall filters: profiles/*.seccomp → belljar-seccompc → seccomp_tables.cc → belljar_seccomp_filter, an object library
+# that the plan module takes in: target_sources(belljar_plan PRIVATE $<TARGET_OBJECTS:belljar_seccomp_filter>)
 add_subdirectory(${PROJECT_SOURCE_DIR}/tools/seccomp ${PROJECT_BINARY_DIR}/tools/seccomp)
 
 set(seccomp_lists ${PROJECT_SOURCE_DIR}/profiles/kernel.seccomp ${PROJECT_SOURCE_DIR}/profiles/narrowing.seccomp)

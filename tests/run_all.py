@@ -310,7 +310,7 @@ class Run:
     def phase_fuzz(self):
         script = ROOT / "tests/fuzz/run"
         if script.exists() and self.wants("fuzz"):
-            self.check("fuzz", "readers", [script] + (["--long"] if self.long else []), cwd=ROOT)
+            self.check("fuzz", "readers", [script, "300" if self.long else "20"], cwd=ROOT)
 
     def phase_install(self):
         self.pytest("install", ["install"])

@@ -33,6 +33,7 @@ PUBLIC = {
     "limit.h": "base",
     "version.h": "base",
     "policy.h": "policy",
+    "run.h": "launch",
     "engine.h": "backend",
     "belljar.h": "cli",
 }

@@ -28,15 +28,15 @@ std::string_view Name(Access access);
 std::string_view Name(SystemFiles system);
 
 struct Limits {
-  std::uint64_t wall_ns = 300'000'000'000;   ///< Wall clock.
-  std::uint64_t cpu_time_ns = kUnlimited;    ///< CPU time of all processes together.
-  std::uint64_t cpus_milli = kUnlimited;     ///< How many CPUs at once, in thousandths.
-  std::uint64_t memory = 2ULL << 30;         ///< Bytes, all processes together, private filesystems included.
-  std::uint64_t processes = 256;             ///< Processes and threads alive at once.
-  std::uint64_t open_files = 1024;           ///< Per process.
-  std::uint64_t file_size = kUnlimited;      ///< Bytes in one file.
-  std::uint64_t disk = 512ULL << 20;         ///< Bytes in the private workdir and home.
-  std::uint64_t files = 100'000;             ///< Inodes in each private filesystem.
+  std::uint64_t wall_ns = 300'000'000'000;  ///< Wall clock.
+  std::uint64_t cpu_time_ns = kUnlimited;   ///< CPU time of all processes together.
+  std::uint64_t cpus_milli = kUnlimited;    ///< How many CPUs at once, in thousandths.
+  std::uint64_t memory = 2ULL << 30;        ///< Bytes, all processes together, private filesystems included.
+  std::uint64_t processes = 256;            ///< Processes and threads alive at once.
+  std::uint64_t open_files = 1024;          ///< Per process.
+  std::uint64_t file_size = kUnlimited;     ///< Bytes in one file.
+  std::uint64_t disk = 512ULL << 20;        ///< Bytes in the private workdir and home.
+  std::uint64_t files = 100'000;            ///< Inodes in each private filesystem.
   /// Bytes per output stream. Unset: 64K when captured, 64M when streamed. Captured output beyond it loses its middle;
   /// streamed output beyond it ends the run.
   std::optional<std::uint64_t> output;
@@ -128,8 +128,8 @@ class [[nodiscard]] Policy {
   /// Contradictions between values that are each right by themselves. Run checks this first.
   Expected<void> Check() const;
 
-  /// Remembers where a key's value was written ("policy.toml:3: limits.memory", "--memory"), so that Check can say it. The
-  /// readers do this by themselves.
+  /// Remembers where a key's value was written ("policy.toml:3: limits.memory", "--memory"), so that Check can say it.
+  /// The readers do this by themselves.
   void NoteOrigin(std::string_view key, std::string origin);
 
  private:

@@ -1,4 +1,5 @@
 #include <belljar/error.h>
+
 #include <string.h>
 
 #include <fmt/format.h>

@@ -1,7 +1,8 @@
 #include <belljar/error.h>
-#include <gtest/gtest.h>
 
 #include <cerrno>
+
+#include <gtest/gtest.h>
 
 namespace belljar {
 namespace {

@@ -1,11 +1,11 @@
 #include "base/json_writer.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
 #include <iterator>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace belljar::base {
 namespace {
@@ -15,8 +15,8 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 unsigned char Byte(std::string_view text, std::size_t at) { return static_cast<unsigned char>(text[at]); }
 
 struct Lead {
-  std::size_t length;      // bytes of the whole sequence, 0 for a byte that starts none
-  unsigned char low = 0x80;   // the second byte's range: this is where overlong forms and surrogates are shut out
+  std::size_t length;        // bytes of the whole sequence, 0 for a byte that starts none
+  unsigned char low = 0x80;  // the second byte's range: this is where overlong forms and surrogates are shut out
   unsigned char high = 0xBF;
 };
 

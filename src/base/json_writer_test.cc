@@ -1,8 +1,8 @@
 #include "base/json_writer.h"
 
-#include <gtest/gtest.h>
-
 #include <limits>
+
+#include <gtest/gtest.h>
 
 namespace belljar::base {
 namespace {
@@ -29,14 +29,28 @@ TEST(JsonWriter, PutsCommasAndColons) {
   std::string out;
   JsonWriter json(out);
   json.BeginObject().Field("a", 1).Key("b").BeginArray().Value("x").Value(true).Null().EndArray();
-  json.Key("c").BeginObject().EndObject().Field("d", std::optional<int>()).Field("e", std::optional<int>(-3)).EndObject();
+  json.Key("c")
+      .BeginObject()
+      .EndObject()
+      .Field("d", std::optional<int>())
+      .Field("e", std::optional<int>(-3))
+      .EndObject();
   EXPECT_EQ(out, R"({"a":1,"b":["x",true,null],"c":{},"d":null,"e":-3})");
 }
 
 TEST(JsonWriter, IndentsWhenAsked) {
   std::string out;
   JsonWriter json(out, JsonWriter::Layout::kIndented);
-  json.BeginObject().Field("a", 1).Key("b").BeginArray().Value(2).EndArray().Key("c").BeginArray().EndArray().EndObject();
+  json.BeginObject()
+      .Field("a", 1)
+      .Key("b")
+      .BeginArray()
+      .Value(2)
+      .EndArray()
+      .Key("c")
+      .BeginArray()
+      .EndArray()
+      .EndObject();
   EXPECT_EQ(out, "{\n  \"a\": 1,\n  \"b\": [\n    2\n  ],\n  \"c\": []\n}");
 }
 
@@ -52,18 +66,18 @@ struct Utf8Case {
 
 TEST(JsonWriter, ReplacesWhatIsNotUtf8) {
   static constexpr Utf8Case kCases[] = {
-      {"gr\xC3\xBC\xC3\x9F", "gr\xC3\xBC\xC3\x9F"},               // two bytes
-      {"\xE2\x82\xAC", "\xE2\x82\xAC"},                           // three bytes
-      {"\xF0\x9F\x94\x94", "\xF0\x9F\x94\x94"},                   // four bytes
-      {"\xF4\x8F\xBF\xBF", "\xF4\x8F\xBF\xBF"},                   // the last code point
-      {"a\xFFz", "a\xEF\xBF\xBDz"},                               // a byte that starts nothing
-      {"\x80", "\xEF\xBF\xBD"},                                   // a continuation alone
-      {"\xC0\xAF", "\xEF\xBF\xBD\xEF\xBF\xBD"},                   // overlong
-      {"\xE0\x80\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},   // overlong
-      {"\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},   // surrogate
+      {"gr\xC3\xBC\xC3\x9F", "gr\xC3\xBC\xC3\x9F"},                              // two bytes
+      {"\xE2\x82\xAC", "\xE2\x82\xAC"},                                          // three bytes
+      {"\xF0\x9F\x94\x94", "\xF0\x9F\x94\x94"},                                  // four bytes
+      {"\xF4\x8F\xBF\xBF", "\xF4\x8F\xBF\xBF"},                                  // the last code point
+      {"a\xFFz", "a\xEF\xBF\xBDz"},                                              // a byte that starts nothing
+      {"\x80", "\xEF\xBF\xBD"},                                                  // a continuation alone
+      {"\xC0\xAF", "\xEF\xBF\xBD\xEF\xBF\xBD"},                                  // overlong
+      {"\xE0\x80\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},                  // overlong
+      {"\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},                  // surrogate
       {"\xF4\x90\x80\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},  // beyond the last
-      {"\xE2\x82", "\xEF\xBF\xBD"},                               // cut off: one piece, one replacement
-      {"\xF0\x9F\x94z", "\xEF\xBF\xBDz"},                         // cut off before a letter
+      {"\xE2\x82", "\xEF\xBF\xBD"},                                              // cut off: one piece, one replacement
+      {"\xF0\x9F\x94z", "\xEF\xBF\xBDz"},                                        // cut off before a letter
   };
   for (const Utf8Case& c : kCases) {
     EXPECT_EQ(StringOf(c.bytes), "\"" + std::string(c.text) + "\"");

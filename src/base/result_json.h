@@ -2,7 +2,6 @@
 #pragma once
 
 #include <belljar/result.h>
-
 #include "base/json_writer.h"
 
 namespace belljar::base {

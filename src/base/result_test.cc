@@ -1,4 +1,5 @@
 #include <belljar/result.h>
+
 #include <gtest/gtest.h>
 
 #include "base/result_json.h"
@@ -65,15 +66,17 @@ TEST(ToJson, OfAFullResult) {
   result.duration_ms = 12.3456;
   result.usage = {.cpu_ms = 1, .memory_peak_bytes = 2, .processes_peak = 3, .disk_bytes = 4};
   result.denials.push_back({"syscall", "mount", "", "seccomp: kernel", "", 2});
-  result.receipt = {Level::kKernel, "native", "namespaces", "Linux", {{"seccomp", GuardState::kEnforced, "filter", ""}}};
-  EXPECT_EQ(ToJson(result),
-            R"({"verdict":"exited","exit_code":0,"signal":null,"stdout":"42\n","stdout_bytes":3,"stdout_dropped":0,)"
-            "\"stderr\":\"\xEF\xBF\xBD\","
-            R"("stderr_base64":"/w==","stderr_bytes":9,"stderr_dropped":8,"duration_ms":12.346,)"
-            R"("usage":{"cpu_ms":1,"memory_peak_bytes":2,"processes_peak":3,"disk_bytes":4},)"
-            R"("denials":[{"kind":"syscall","operation":"mount","target":"","rule":"seccomp: kernel","grant":"","count":2}],)"
-            R"("receipt":{"level":"kernel","backend":"native","form":"namespaces","host":"Linux",)"
-            R"("guards":[{"guard":"seccomp","state":"enforced","by":"filter","reason":""}]},"message":""})");
+  result.receipt = {
+      Level::kKernel, "native", "namespaces", "Linux", {{"seccomp", GuardState::kEnforced, "filter", ""}}};
+  EXPECT_EQ(
+      ToJson(result),
+      R"({"verdict":"exited","exit_code":0,"signal":null,"stdout":"42\n","stdout_bytes":3,"stdout_dropped":0,)"
+      "\"stderr\":\"\xEF\xBF\xBD\","
+      R"("stderr_base64":"/w==","stderr_bytes":9,"stderr_dropped":8,"duration_ms":12.346,)"
+      R"("usage":{"cpu_ms":1,"memory_peak_bytes":2,"processes_peak":3,"disk_bytes":4},)"
+      R"("denials":[{"kind":"syscall","operation":"mount","target":"","rule":"seccomp: kernel","grant":"","count":2}],)"
+      R"("receipt":{"level":"kernel","backend":"native","form":"namespaces","host":"Linux",)"
+      R"("guards":[{"guard":"seccomp","state":"enforced","by":"filter","reason":""}]},"message":""})");
 }
 
 TEST(WriteJson, StreamsTheSameText) {

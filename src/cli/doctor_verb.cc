@@ -106,7 +106,7 @@ void ShowLevels(const sys::Diagnosis& diagnosis, Page* page) {
     // Process and container lack what kernel lacks; the list is only worth reading once.
     if (level.level != Level::kKernel) continue;
     for (const sys::Lack& lack : level.lacks)
-      page->Why(fmt::format("{} is not there: {}", lack.probe, lack.consequence));
+      page->Why(fmt::format("{} is {}: {}", lack.probe, Name(lack.state), lack.consequence));
   }
 }
 

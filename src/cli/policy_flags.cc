@@ -1,13 +1,13 @@
 #include "cli/policy_flags.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 
 #include "policy/bind.h"
 #include "policy/key.h"
@@ -96,9 +96,10 @@ void PolicyFlags::AddTo(CLI::App& app) {
     const Key& key = keys[i];
     const std::string group = GroupOf(key);
     if (key.kind == Kind::kMounts) {
-      AddValues(app, "--ro", read_only_,
-                "Let the command read a file or directory of the host, e.g. ~/data:/data; DST is SRC when left out; may "
-                "be repeated")
+      AddValues(
+          app, "--ro", read_only_,
+          "Let the command read a file or directory of the host, e.g. ~/data:/data; DST is SRC when left out; may "
+          "be repeated")
           ->type_name(std::string(key.argument))
           ->group(group);
       AddValues(app, "--rw", read_write_,

@@ -6,14 +6,14 @@
 //   Expected<Policy> policy = flags.Build();
 //
 // The flags are made from the table of keys (policy/key.h). Values are kept as text while parsing and turned into a
-// policy by Build: first the profile, then the policy file, then the flags. PolicyFlags must outlive the app's parse and
-// must not move in between, since the app writes into it.
+// policy by Build: first the profile, then the policy file, then the flags. PolicyFlags must outlive the app's parse
+// and must not move in between, since the app writes into it.
 #pragma once
-
-#include <belljar/policy.h>
 
 #include <string>
 #include <vector>
+
+#include <belljar/policy.h>
 
 namespace CLI {
 class App;
@@ -46,8 +46,8 @@ class PolicyFlags {
   bool share_host_network_ = false;
 };
 
-/// "SRC[:DST]" as a mount: SRC may be relative or start with ~; DST is SRC's absolute form when it is left out. `flag` is
-/// what errors call it.
+/// "SRC[:DST]" as a mount: SRC may be relative or start with ~; DST is SRC's absolute form when it is left out. `flag`
+/// is what errors call it.
 Expected<Mount> ParseMount(std::string_view text, Access access, std::string_view flag);
 
 }  // namespace belljar::cli

@@ -1,13 +1,13 @@
 #include "cli/policy_verb.h"
 
+#include <cstdio>
+#include <string>
+#include <vector>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
-
-#include <cstdio>
-#include <string>
-#include <vector>
 
 #include "base/json_writer.h"
 #include "cli/policy_flags.h"
@@ -142,7 +142,8 @@ int ListProfiles(Format format) {
 }  // namespace
 
 int PolicyVerb(int argc, char** argv) {
-  CLI::App app("What a run may do: check policy files, show what holds, and look up keys and profiles.", "belljar policy");
+  CLI::App app("What a run may do: check policy files, show what holds, and look up keys and profiles.",
+               "belljar policy");
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"

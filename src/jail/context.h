@@ -1,6 +1,8 @@
 // jail/context.h: what the child side knows while it executes a plan. No heap, no locks, no stdio below this folder.
 #pragma once
 
+#include <cstddef>
+
 #include "plan/launch_plan.h"
 
 namespace belljar::jail {
@@ -29,7 +31,7 @@ int DoFilterStep(Context& context, const plan::Step& step);
 int DoStep(Context& context, const plan::Step& step);
 
 /// Writes a whole small file below `directory`; 0, or -1 with errno.
-int WriteFile(int directory, const char* path, const char* text, int flags, unsigned mode);
+int WriteFile(int directory, const char* path, const char* text, std::size_t length, int flags, unsigned mode);
 
 /// Sends a report, with a descriptor when `fd` is not negative. Best effort: the parent may be gone.
 void SendReport(const Context& context, const plan::Report& report, int fd);

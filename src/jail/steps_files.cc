@@ -212,10 +212,9 @@ int Pivot(Context& context) {
 
 }  // namespace
 
-int WriteFile(int directory, const char* path, const char* text, int flags, unsigned mode) {
+int WriteFile(int directory, const char* path, const char* text, std::size_t length, int flags, unsigned mode) {
   const int fd = openat(directory, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, mode);
   if (fd < 0) return -1;
-  const size_t length = strlen(text);
   const ssize_t written = write(fd, text, length);
   if (written >= 0 && static_cast<size_t>(written) != length) errno = EIO;
   return CloseKeepErrno(fd, written >= 0 && static_cast<size_t>(written) == length ? 0 : -1);
@@ -238,7 +237,8 @@ int DoFileStep(Context& context, const plan::Step& step) {
     case plan::Op::kSymlink:
       return symlinkat(more, context.root, Relative(text));
     case plan::Op::kFile:
-      return WriteFile(context.root, Relative(text), more, O_CREAT | O_EXCL, static_cast<unsigned>(step.value));
+      return WriteFile(context.root, Relative(text), more, step.more_value, O_CREAT | O_EXCL,
+                       static_cast<unsigned>(step.value));
     case plan::Op::kMountPoint:
       return MountPoint(context, step);
     case plan::Op::kBind:

@@ -33,12 +33,13 @@ int MapIds(Context& context, int proc, const char* prefix, const plan::Step& ste
     strcat(path, name);
     return path;
   };
-  context.detail = 1;
-  if (WriteFile(proc, join("setgroups"), "deny", 0, 0) != 0) return -1;
-  context.detail = 2;
-  if (WriteFile(proc, join("uid_map"), plan::Text(context.plan, step.text), 0, 0) != 0) return -1;
-  context.detail = 3;
-  return WriteFile(proc, join("gid_map"), plan::Text(context.plan, step.more), 0, 0);
+  const auto write = [&](const char* name, const char* text) {
+    ++context.detail;
+    return WriteFile(proc, join(name), text, strlen(text), 0, 0);
+  };
+  if (write("setgroups", "deny") != 0) return -1;
+  if (write("uid_map", plan::Text(context.plan, step.text)) != 0) return -1;
+  return write("gid_map", plan::Text(context.plan, step.more));
 }
 
 int SetIds(Context& context, const plan::Step& step) {
@@ -134,7 +135,7 @@ int DoIdentityStep(Context& context, const plan::Step& step) {
       // "0" is the writer itself: no other way into a v1 hierarchy avoids a system-wide lock and its 10 ms.
       return write(context.fds[step.slot], "0", 1) == 1 ? 0 : -1;
     case plan::Op::kOomScore:
-      return WriteFile(AT_FDCWD, "/proc/self/oom_score_adj", text, 0, 0);
+      return WriteFile(AT_FDCWD, "/proc/self/oom_score_adj", text, strlen(text), 0, 0);
     case plan::Op::kMapIds:
       return MapIds(context, AT_FDCWD, "/proc/self/", step);
     case plan::Op::kNoDump:

@@ -72,7 +72,7 @@ Expected<void> Sandbox::Prepare(const sys::CgroupLayout& cgroups, std::vector<ba
     private_directory_ = plan_->private_directory;
   }
   if (!plan_->cgroup_paths.empty()) {
-    auto made = sys::Cgroup::Create(cgroups, plan_->cgroup_name, plan_->cgroup_limits);
+    auto made = sys::Cgroup::Create(cgroups, plan_->cgroup_name, plan_->cgroup_limits, plan_->cgroup_entry);
     if (!made) return std::unexpected(made.error());
     cgroup = std::move(*made);
   }

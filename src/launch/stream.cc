@@ -61,9 +61,12 @@ Flow OutputPump::Pump() {
   const std::string_view data(buffer_->data(), static_cast<std::size_t>(got));
   capture_.Append(data);  // A streamed output keeps nothing and only counts.
   if (target_ < 0) return Flow::kWaitForSource;
-  if (limit_ != kUnlimited && capture_.bytes() > limit_) return Flow::kOverLimit;
   pending_ = data;
-  return Flush();
+  if (limit_ == kUnlimited || capture_.bytes() <= limit_) return Flush();
+  // What was still allowed is passed on, if it can be without waiting.
+  pending_ = data.substr(0, data.size() - std::min<std::uint64_t>(data.size(), capture_.bytes() - limit_));
+  (void)Flush();
+  return Flow::kOverLimit;
 }
 
 InputPump::InputPump(int source, int target)

@@ -325,7 +325,7 @@ void Supervisor::Handle(Source source) {
       return;
     case kOom:
       // v1 tells when it is out of memory; v2 at every event of the group, of which only a kill counts.
-      if (sandbox_.cgroup.clone_fd() < 0 || sandbox_.cgroup.Usage().oom_kills > 0) {
+      if (sandbox_.cgroup.version() == sys::CgroupVersion::kV1 || sandbox_.cgroup.Usage().oom_kills > 0) {
         Unwatch(sandbox_.cgroup.oom_event_fd());
         Kill(KillReason::kMemory);
       }
@@ -369,8 +369,9 @@ Outcome Supervisor::Run() {
   Watch(sandbox_.control.get(), kControl, EPOLLIN);
   Watch(sandbox_.pidfd.get(), kInit, EPOLLIN);
   if (options_.cancel != nullptr) Watch(options_.cancel->fd(), kCancel, EPOLLIN);
+  const bool v1 = sandbox_.cgroup.version() == sys::CgroupVersion::kV1;
   if (sandbox_.cgroup.oom_event_fd() >= 0) {
-    Watch(sandbox_.cgroup.oom_event_fd(), kOom, sandbox_.cgroup.clone_fd() < 0 ? EPOLLIN : EPOLLPRI);
+    Watch(sandbox_.cgroup.oom_event_fd(), kOom, v1 ? EPOLLIN : EPOLLPRI);
   }
   if (sandbox_.cgroup.processes_event_fd() >= 0) Watch(sandbox_.cgroup.processes_event_fd(), kForks, EPOLLPRI);
   if (options_.streams != StreamMode::kTerminal) ConnectStreams();

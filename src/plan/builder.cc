@@ -29,7 +29,7 @@ void Builder::Add(Op op, const StepArguments& arguments) {
                     .more = Intern(arguments.more),
                     .pad = 0,
                     .value = arguments.value,
-                    .more_value = arguments.more_value});
+                    .more_value = op == Op::kFile ? arguments.more.size() : arguments.more_value});
 }
 
 std::vector<std::uint64_t> Builder::Finish() {

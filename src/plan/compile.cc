@@ -48,6 +48,8 @@ void PlanCgroup(Draft& draft) {
     out.cgroup_name = "belljar-" + draft.request.run_id;
     out.cgroup_paths = sys::Cgroup::Paths(layout, out.cgroup_name, out.cgroup_limits);
   }
+  const bool clones = layout.version == sys::CgroupVersion::kV2 && draft.request.facts.clone_into_cgroup;
+  out.cgroup_entry = clones ? sys::CgroupEntry::kClone : sys::CgroupEntry::kJoin;
   out.watched = {.memory = layout.memory.empty() && limits.memory != kUnlimited,
                  .processes = layout.pids.empty() && limits.processes != kUnlimited,
                  .cpu_time = layout.cpuacct.empty() && limits.cpu_time_ns != kUnlimited,

@@ -48,6 +48,7 @@ struct CompiledPlan {
   std::vector<std::string> cgroup_paths;  ///< Empty: no cgroup.
   std::string cgroup_name;
   sys::CgroupLimits cgroup_limits;
+  sys::CgroupEntry cgroup_entry = sys::CgroupEntry::kClone;
   std::vector<IdMap> id_maps;     ///< In the slots behind the cgroup's.
   std::string private_directory;  ///< To be made on the host before the start and removed after it; may be empty.
   WatchedLimits watched;

@@ -201,7 +201,15 @@ std::vector<StepText> Explain(const CompiledPlan& compiled) {
                      "mounted files stay usable on both sides"});
   }
   texts.push_back({"parent", "clone init, " + NamespaceList(plan.clone_flags), "own view of each kernel resource"});
-  for (std::uint32_t i = 0; i < plan.step_count; ++i) texts.push_back(Describe(plan, Steps(plan)[i]));
+  for (std::uint32_t i = 0; i < plan.step_count; ++i) {
+    const Step& step = Steps(plan)[i];
+    if (step.op == Op::kMountPoint) continue;  // Part of the mount that follows.
+    if (step.op == Op::kMask && i > 0 && Steps(plan)[i - 1].op == Op::kMask) {
+      texts.back().what += fmt::format(", {}", Text(plan, step.text));  // Fifty lines that say the same help nobody.
+      continue;
+    }
+    texts.push_back(Describe(plan, step));
+  }
   return texts;
 }
 

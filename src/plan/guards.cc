@@ -27,8 +27,7 @@ void AddIdentity(Draft& draft) {
   Builder& builder = draft.builder;
   builder.Add(Op::kHideCaller);
   builder.Add(Op::kDieWithParent);
-  const bool v1 = draft.request.facts.cgroups.version == sys::CgroupVersion::kV1;
-  if (v1) {
+  if (draft.out.cgroup_entry == sys::CgroupEntry::kJoin) {
     for (std::size_t i = 0; i < draft.out.cgroup_paths.size(); ++i) {
       builder.Add(Op::kJoinCgroup, {.slot = kFirstExtraSlot + static_cast<int>(i)});
     }
@@ -64,7 +63,7 @@ void AddLimits(Draft& draft) {
   AddRlimit(draft, RLIMIT_MEMLOCK, 64 * 1024);
   AddRlimit(draft, RLIMIT_RTPRIO, 0);
   AddRlimit(draft, RLIMIT_MSGQUEUE, draft.OwnRoot() ? 819'200 : 0);
-  if (draft.out.watched.processes) {
+  if (draft.out.watched.processes && draft.enters_user_namespace) {
     // Counted per user namespace since Linux 5.14, so it is this sandbox's own. One more than allowed (and init): that
     // the watcher sees more than allowed is what tells a refused fork from a full house.
     AddRlimit(draft, RLIMIT_NPROC, limits.processes + 2);

@@ -26,7 +26,7 @@ enum class Op : std::uint16_t {
   // Building the file view.
   kDirectory,      ///< text: path, value: mode, more_value: owner + 1, or 0 for init's own
   kSymlink,        ///< text: path, more: where it points
-  kFile,           ///< text: path, more: contents, value: mode
+  kFile,           ///< text: path, more: contents, value: mode, more_value: length of the contents
   kMountPoint,     ///< text: path; value: 0 directory, 1 file. Made when absent.
   kBind,           ///< text: target, more: source, value: MOUNT_ATTR_*, slot: an idmap user namespace or -1
   kTmpfs,          ///< text: target, more: options "size\0…\0mode\0…\0\0", value: MOUNT_ATTR_*

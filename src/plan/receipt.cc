@@ -37,7 +37,7 @@ class Writer {
   void Filters();
   void Limits();
   void Limit(const char* guard, std::uint64_t value, const std::string& cgroup, bool watched, const char* watched_by,
-             const char* gap);
+             const std::string& gap);
 
   const Draft& draft_;
   const sys::HostFacts& facts_;
@@ -102,19 +102,19 @@ void Writer::Filters() {
   if (draft_.Privileged()) {
     Held("identity", fmt::format("host uid {}, no groups", draft_.out.guest_uid));
   } else {
-    Partial("identity", fmt::format("the caller's own uid {}, seen as {} inside", facts_.uid, kGuestId),
+    Partial("identity", fmt::format("the caller's own uid {}, seen as {} inside", facts_.uid, draft_.InsideId()),
             "supplementary groups stay, as they can't be dropped without privileges");
   }
 }
 
 void Writer::Limit(const char* guard, std::uint64_t value, const std::string& cgroup, bool watched,
-                   const char* watched_by, const char* gap) {
+                   const char* watched_by, const std::string& gap) {
   if (value == kUnlimited) {
     Off(guard, "unlimited in the policy");
   } else if (!watched) {
     Held(guard, cgroup);
   } else {
-    Partial(guard, watched_by, std::string(gap) + "; " + facts_.cgroups.lack);
+    Partial(guard, watched_by, gap);
   }
 }
 
@@ -127,13 +127,15 @@ void Writer::Limits() {
   } else {
     Held("wall limit", "sandbox init, and the parent behind it");
   }
+  const std::string lack = "; " + facts_.cgroups.lack;
   Limit("memory limit", limits.memory, version + "memory", watched.memory, "watcher every 10 ms",
-        "a burst between two looks is seen late");
+        "a burst between two looks is seen late" + lack);
+  const bool counted = draft_.enters_user_namespace;
   Limit("process limit", limits.processes, version + "pids", watched.processes,
-        draft_.HasNamespaces() ? "RLIMIT_NPROC of the user namespace, watcher" : "watcher every 10 ms",
-        "not told at once");
+        counted ? "RLIMIT_NPROC of the user namespace, watcher" : "watcher every 10 ms",
+        (counted ? "told late" : "a burst between two looks is seen late") + lack);
   Limit("cpu_time limit", limits.cpu_time_ns, version + "cpuacct", watched.cpu_time, "RLIMIT_CPU, watcher",
-        "time of children that nobody waited for is not counted");
+        "time of children that nobody waited for is not counted" + lack);
   if (limits.cpus_milli != kUnlimited) {
     if (!draft_.out.cgroup_paths.empty() && !facts_.cgroups.cpu.empty()) {
       Held("cpus limit", version + "cpu");

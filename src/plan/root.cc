@@ -27,10 +27,12 @@ constexpr std::array kMaskedProc = {
     "schedstat", "scsi",       "slabinfo",   "softirqs",  "swaps",     "sysrq-trigger", "sysvipc", "timer_list",
     "tty",       "vmallocinfo", "vmstat",    "zoneinfo"};
 
-// Files and directories of /etc that programs need to run and that say nothing about the host's users.
-constexpr std::array kEtcTrees = {"alternatives", "ssl/certs", "java-17-openjdk", "java-21-openjdk", "perl", "fonts",
-                                  "python3",      "python3.11", "python3.12",     "python3.13",     "ld.so.conf.d"};
-constexpr std::array kEtcFiles = {"ld.so.cache", "ld.so.conf", "localtime", "mime.types", "protocols", "services"};
+// What programs need of /etc to run and what says nothing about the host's users. Small files are copied: a mount costs
+// more to make and to tear down than a write.
+constexpr std::array kEtcTrees = {"alternatives", "ssl/certs", "fonts", "java-11-openjdk", "java-17-openjdk",
+                                  "java-21-openjdk", "java-25-openjdk"};
+constexpr std::array kEtcCopies = {"localtime", "mime.types", "protocols", "services"};
+constexpr std::size_t kMostCopied = 64 * 1024;
 
 class FileView {
  public:
@@ -85,8 +87,8 @@ void FileView::Etc() {
   MakeDirectory("/etc");
   const bool resolves = draft_.request.policy.network.mode == NetworkMode::kHost;
   const std::string passwd = fmt::format("{0}:x:{1}:{1}::{2}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n", kGuestName,
-                                         kGuestId, kHome);
-  const std::string group = fmt::format("{0}:x:{1}:\nnogroup:x:65534:\n", kGuestName, kGuestId);
+                                         draft_.InsideId(), kHome);
+  const std::string group = fmt::format("{0}:x:{1}:\nnogroup:x:65534:\n", kGuestName, draft_.InsideId());
   const auto write = [&](std::string_view path, std::string_view text) {
     builder_.Add(Op::kFile, {.text = path, .more = text, .value = 0444});
   };
@@ -104,11 +106,12 @@ void FileView::Etc() {
     const std::string path = std::string("/etc/") + name;
     if (sys::Status(path).kind == sys::FileKind::kDirectory) BindTree(path, path, kReadOnlyTree, sys::FileKind::kDirectory);
   }
-  for (const char* name : kEtcFiles) {
+  if (sys::Status("/etc/ld.so.cache").kind == sys::FileKind::kFile) {
+    BindTree("/etc/ld.so.cache", "/etc/ld.so.cache", kReadOnlyTree, sys::FileKind::kFile);
+  }
+  for (const char* name : kEtcCopies) {
     const std::string path = std::string("/etc/") + name;
-    // Without symlinks: /etc/localtime points into /usr, but a link elsewhere would dangle inside.
-    const auto real = sys::RealPath(path);
-    if (real) BindTree(*real, path, kReadOnlyTree, sys::FileKind::kFile);
+    if (const auto text = sys::ReadSmallFile(path, kMostCopied)) write(path, *text);
   }
 }
 

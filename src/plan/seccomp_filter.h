@@ -15,13 +15,14 @@
 
 #include <linux/filter.h>
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
 namespace belljar::plan {
 
 /// Who answers a denied call.
-enum class FilterVariant {
+enum class FilterVariant : std::uint8_t {
   kNotify,  ///< The holder of the listener (SECCOMP_RET_USER_NOTIF), who counts it and returns DescribeDenied()'s
             ///< errno.
   kErrno,   ///< The kernel, with the same errno, uncounted: for hosts where no listener can be had.

@@ -221,6 +221,7 @@ TEST(SeccompLive, NoSocketsLeavesNoWayToNamedSockets) {
        {std::pair(SOCK_DGRAM, EPERM), {SOCK_STREAM, EISCONN}, {SOCK_SEQPACKET, EISCONN}}) {
     const std::string path = std::string(directory) + "/socket";
     const int listener = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+    ASSERT_GE(listener, 0);
     const sockaddr_un address = AddressOf(path);
     ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     if (type == SOCK_DGRAM) {

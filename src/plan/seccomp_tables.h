@@ -9,7 +9,9 @@
 namespace belljar::plan::seccomp_tables {
 
 /// The bits that index the filter tables; the generator numbers the sections of profiles/narrowing.seccomp so.
-enum NarrowingBit : unsigned { kNoSockets = 1, kNoMemfd = 2, kNoHostReach = 4 };
+inline constexpr unsigned kNoSockets = 1;
+inline constexpr unsigned kNoMemfd = 2;
+inline constexpr unsigned kNoHostReach = 4;
 inline constexpr unsigned kNarrowings = 8;
 
 struct Call {

@@ -31,6 +31,8 @@ struct Draft {
   bool OwnRoot() const { return choice.form == Form::kNamespaces; }
   bool HasNamespaces() const { return choice.form == Form::kNamespaces || choice.form == Form::kProcessNamespaces; }
   bool Privileged() const { return request.facts.privileged; }
+  /// The uid that the guest sees as its own.
+  unsigned InsideId() const { return OwnRoot() && enters_user_namespace ? kGuestId : out.guest_uid; }
 };
 
 // plan/root.cc

@@ -1,11 +1,11 @@
 #include "policy/bind.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "policy/nearest.h"
 #include "policy/profile.h"
@@ -101,7 +101,8 @@ class Binder {
   }
 
   Expected<std::size_t> Choose(const Node& node, std::span<const std::string_view> choices) const {
-    if (node.type != NodeType::kText) return WrongType(node, fmt::format("one of \"{}\"", fmt::join(choices, "\", \"")));
+    if (node.type != NodeType::kText)
+      return WrongType(node, fmt::format("one of \"{}\"", fmt::join(choices, "\", \"")));
     const auto found = std::ranges::find(choices, node.text);
     if (found != choices.end()) return static_cast<std::size_t>(found - choices.begin());
     return Fail(node, fmt::format("{} is not one of {}", Quoted(node.text), fmt::join(choices, ", ")),
@@ -125,8 +126,9 @@ class Binder {
     if (!value) return Fail(node, value.error().message, value.error().hint + "; to switch it off, \"unlimited\"");
     if (*value < key.min || *value > key.max) {
       const bool low = *value < key.min;
-      return Fail(node, fmt::format("{} is {} than {}, the {} there is", Quoted(node.text), low ? "less" : "more",
-                                    FormatNumber(key.unit, low ? key.min : key.max), low ? "least" : "most"),
+      return Fail(node,
+                  fmt::format("{} is {} than {}, the {} there is", Quoted(node.text), low ? "less" : "more",
+                              FormatNumber(key.unit, low ? key.min : key.max), low ? "least" : "most"),
                   fmt::format("write a value such as {}, or \"unlimited\" to switch it off", Quoted(key.example)));
     }
     key.set(policy_, *value);

@@ -1,11 +1,10 @@
 // policy/bind.h: puts values into a policy by key, with errors that say where.
 #pragma once
 
-#include <belljar/policy.h>
-
 #include <optional>
 #include <string_view>
 
+#include <belljar/policy.h>
 #include "policy/document.h"
 #include "policy/key.h"
 

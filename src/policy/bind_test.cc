@@ -1,8 +1,8 @@
 #include "policy/bind.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "policy/print.h"
 
@@ -142,7 +142,8 @@ TEST(Bind, OneErrorNamesFileLineAndKey) {
       {"[limits]\ndisk = 0", "is less than 4K"},
       {"[limits]\nfiles = 0", "is less than 16"},
       {"[files]\ntmp = 0", "is less than 4K"},
-      {"level = 'kernal'", "p.toml:1: level: \"kernal\" is not one of none, process, kernel, container; did you mean \"kernel\"?"},
+      {"level = 'kernal'",
+       "p.toml:1: level: \"kernal\" is not one of none, process, kernel, container; did you mean \"kernel\"?"},
       {"level = 3", "expected one of \"none\", \"process\", \"kernel\", \"container\", found a number"},
       {"profile = 'tol'", "p.toml:1: profile: there is no profile \"tol\"; did you mean \"tool\"?"},
       {"profile = 'nothing like it'", "there are default, tool, strict-tool, build, open"},

@@ -1,12 +1,12 @@
 // Policy::Check: contradictions between values that are each right by themselves, and what this version can't do.
 // The fields of a Policy are public, so bounds that the readers have already seen are looked at again.
-#include <belljar/policy.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <set>
 #include <string>
 
+#include <fmt/format.h>
+
+#include <belljar/policy.h>
 #include "policy/key.h"
 
 namespace belljar {
@@ -170,7 +170,8 @@ Expected<void> Policy::Check() const {
   for (const auto check : {CheckRanges, CheckLevels, CheckFiles, CheckNetwork, CheckEnvironment}) {
     Expected<void> done = check(*this);
     if (done) continue;
-    const auto origin = std::ranges::find(origins_, done.error().step, &std::pair<std::string_view, std::string>::first);
+    const auto origin =
+        std::ranges::find(origins_, done.error().step, &std::pair<std::string_view, std::string>::first);
     if (origin != origins_.end()) done.error().step = origin->second;
     return done;
   }

@@ -1,8 +1,9 @@
-#include <belljar/policy.h>
-#include <gtest/gtest.h>
-
 #include <functional>
 #include <string>
+
+#include <gtest/gtest.h>
+
+#include <belljar/policy.h>
 
 namespace belljar {
 namespace {
@@ -32,11 +33,13 @@ TEST(Check, Levels) {
   const Case kCases[] = {
       {"lower minimum", [](Policy& p) { p.AtLeast("process"); }, ""},
       {"process", [](Policy& p) { p.AtLevel("process"); }, ""},
-      {"minimum above", [](Policy& p) { p.AtLevel("process").AtLeast("kernel"); }, "min_level: kernel is above level process"},
+      {"minimum above", [](Policy& p) { p.AtLevel("process").AtLeast("kernel"); },
+       "min_level: kernel is above level process"},
       {"none", [](Policy& p) { p.AtLevel("none"); }, "level: none is for trusted in-process tools"},
       {"minimum none", [](Policy& p) { p.AtLeast("none"); }, "min_level: none is for trusted"},
       {"container", [](Policy& p) { p.AtLevel("container"); }, "level: level container is not in this version"},
-      {"minimum container", [](Policy& p) { p.AtLeast("container"); }, "min_level: level container is not in this version"},
+      {"minimum container", [](Policy& p) { p.AtLeast("container"); },
+       "min_level: level container is not in this version"},
   };
   for (const Case& c : kCases) Expect(c);
 }
@@ -59,10 +62,12 @@ TEST(Check, Files) {
       {"mount", [](Policy& p) { p.ReadOnly("/srv/data", "/data"); }, ""},
       {"same target as source", [](Policy& p) { p.ReadWrite("/srv/data"); }, ""},
       {"nested", [](Policy& p) { p.ReadOnly("/a", "/x").ReadWrite("/b", "/x/y"); }, ""},
-      {"relative source", [](Policy& p) { p.ReadOnly("data", "/data"); }, "the source \"data\" is not an absolute path"},
+      {"relative source", [](Policy& p) { p.ReadOnly("data", "/data"); },
+       "the source \"data\" is not an absolute path"},
       {"empty source", [](Policy& p) { p.ReadOnly("", "/data"); }, "is not an absolute path"},
       {"NUL source", [](Policy& p) { p.ReadOnly(std::string("/a\0b", 4), "/data"); }, "is not an absolute path"},
-      {"relative target", [](Policy& p) { p.ReadOnly("/a", "data"); }, "the target \"data\" is not a plain absolute path"},
+      {"relative target", [](Policy& p) { p.ReadOnly("/a", "data"); },
+       "the target \"data\" is not a plain absolute path"},
       {"parent", [](Policy& p) { p.ReadOnly("/a", "/data/../etc"); }, "is not a plain absolute path"},
       {"parent at the end", [](Policy& p) { p.ReadOnly("/a", "/data/.."); }, "is not a plain absolute path"},
       {"dot", [](Policy& p) { p.ReadOnly("/a", "/./data"); }, "is not a plain absolute path"},
@@ -94,15 +99,16 @@ TEST(Check, Files) {
 TEST(Check, NetworkModes) {
   const Case kCases[] = {
       {"none", [](Policy& p) { p.Set("network.mode", "none"); }, ""},
-      {"allow", [](Policy& p) { p.Set("network.mode", "allow"); }, "needs the egress broker, which this version doesn't have"},
+      {"allow", [](Policy& p) { p.Set("network.mode", "allow"); },
+       "needs the egress broker, which this version doesn't have"},
       {"full", [](Policy& p) { p.Set("network.mode", "full"); }, "mode full needs the egress broker"},
-      {"list", [](Policy& p) { p.Set("network.allow", "a.example"); }, "network.allow: an allow list means nothing with mode none"},
+      {"list", [](Policy& p) { p.Set("network.allow", "a.example"); },
+       "network.allow: an allow list means nothing with mode none"},
       {"host alone", [](Policy& p) { p.Set("network.mode", "host"); }, "add --dangerously-share-host-network"},
       {"host by field", [](Policy& p) { p.network.mode = NetworkMode::kHost; }, "add --dangerously-share-host-network"},
       {"host granted", [](Policy& p) { p.DangerouslyShareHostNetwork(); }, ""},
       {"grant survives a profile", [](Policy& p) { p.DangerouslyShareHostNetwork().Set("profile", "tool"); }, ""},
-      {"host and list",
-       [](Policy& p) { p.DangerouslyShareHostNetwork().Set("network.allow", "x"); },
+      {"host and list", [](Policy& p) { p.DangerouslyShareHostNetwork().Set("network.allow", "x"); },
        "an allow list means nothing with mode host"},
   };
   for (const Case& c : kCases) Expect(c);

@@ -1,8 +1,8 @@
 #include "policy/document.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
+
+#include <fmt/format.h>
 
 namespace belljar::policy {
 

@@ -4,12 +4,12 @@
 // bounded, nothing throws, and the tree is never deeper than kMaxDepth.
 #pragma once
 
-#include <belljar/error.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <belljar/error.h>
 
 namespace belljar::policy {
 

@@ -1,8 +1,8 @@
 #include "policy/document.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace belljar::policy {
 namespace {
@@ -15,7 +15,8 @@ const Node* Member(const Node& table, std::string_view name) {
 }
 
 TEST(ReadJson, KeepsLinesTypesAndOrder) {
-  const Expected<Node> root = ReadJson("{\n \"b\": 1.50,\n \"a\": [true, null,\n  \"x\"],\n \"t\": {\"k\": -2e2}}", "p.json");
+  const Expected<Node> root =
+      ReadJson("{\n \"b\": 1.50,\n \"a\": [true, null,\n  \"x\"],\n \"t\": {\"k\": -2e2}}", "p.json");
   ASSERT_TRUE(root) << root.error().Text();
   ASSERT_EQ(root->items.size(), 3U);
   EXPECT_EQ(root->items[0].name, "b");
@@ -87,8 +88,8 @@ TEST(ReadJson, BoundsDepthAndSize) {
 }
 
 TEST(ReadToml, KeepsLinesTypesAndOrder) {
-  const Expected<Node> root =
-      ReadToml("zoo = 1\nareal = 1.5\nlist = [\n 'x',\n true]\n[t]\nk = 1e3\ndate = 2000-01-01\n[t.u]\nv = ''\n", "p.toml");
+  const Expected<Node> root = ReadToml(
+      "zoo = 1\nareal = 1.5\nlist = [\n 'x',\n true]\n[t]\nk = 1e3\ndate = 2000-01-01\n[t.u]\nv = ''\n", "p.toml");
   ASSERT_TRUE(root) << root.error().Text();
   EXPECT_EQ(root->items[0].name, "zoo");
   EXPECT_EQ(root->items[0].line, 1U);
@@ -152,7 +153,10 @@ TEST(ReadToml, SurvivesKeysThatAreNone) {
 TEST(ReadToml, LettersAreNoSpaces) {
   EXPECT_FALSE(ReadToml("a.b\xD2\x93 = 1", "p.toml"));
   EXPECT_FALSE(ReadToml("\xC3\xBC = 1", "p.toml"));
-  EXPECT_FALSE(ReadToml("a =\xC2\xA0" "1", "p.toml"));
+  EXPECT_FALSE(
+      ReadToml("a =\xC2\xA0"
+               "1",
+               "p.toml"));
   const Expected<Node> root = ReadToml("a = \"\"\"x\\\n  \xD2\x93\"\"\"", "p.toml");
   ASSERT_TRUE(root) << root.error().Text();
   EXPECT_EQ(root->items[0].text, "x\xD2\x93");

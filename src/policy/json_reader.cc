@@ -1,8 +1,8 @@
-#include <fmt/format.h>
-
 #include <cstdlib>
 #include <optional>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "base/json_writer.h"
 #include "policy/document.h"
@@ -32,8 +32,8 @@ void AppendUtf8(std::string& out, std::uint32_t code) {
   }
 }
 
-// A reader of our own because errors must carry line numbers and duplicate keys must be refused; the libraries at hand do
-// one or neither. Strict RFC 8259. The first mistake is kept and ends the reading.
+// A reader of our own because errors must carry line numbers and duplicate keys must be refused; the libraries at hand
+// do one or neither. Strict RFC 8259. The first mistake is kept and ends the reading.
 class JsonReader {
  public:
   JsonReader(std::string_view text, std::string_view name) : text_(text), name_(name) {}
@@ -168,7 +168,8 @@ class JsonReader {
     while (!AtEnd()) {
       const char c = text_[at_];
       if (c == '"') return ++at_, true;
-      if (static_cast<unsigned char>(c) < 0x20) return Fail("a string has a control character in it", "write \\n for it");
+      if (static_cast<unsigned char>(c) < 0x20)
+        return Fail("a string has a control character in it", "write \\n for it");
       if (c == '\\') {
         if (!ReadEscape(out)) return false;
         continue;

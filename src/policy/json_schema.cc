@@ -1,8 +1,8 @@
 #include "policy/json_schema.h"
 
-#include <fmt/format.h>
-
 #include <string>
+
+#include <fmt/format.h>
 
 #include "policy/key.h"
 #include "policy/profile.h"

@@ -4,8 +4,6 @@
 // flags, `policy show` and the JSON Schema. A new key is one row here (and a line in profiles/*.toml).
 #pragma once
 
-#include <belljar/policy.h>
-
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <belljar/policy.h>
 #include "policy/units.h"
 
 namespace belljar::policy {
@@ -28,7 +27,7 @@ enum class Kind : std::uint8_t {
 };
 
 struct Key {
-  std::string_view name;      ///< Dotted, e.g. "limits.memory".
+  std::string_view name;  ///< Dotted, e.g. "limits.memory".
   Kind kind;
   std::string_view initial;   ///< The default in its human form; empty: unset, or an empty list.
   std::string_view doc;       ///< One sentence for --help, the schema and `policy show`.

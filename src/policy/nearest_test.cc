@@ -1,8 +1,8 @@
 #include "policy/nearest.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
+
+#include <gtest/gtest.h>
 
 #include "policy/key.h"
 

@@ -1,9 +1,10 @@
 #include <belljar/policy.h>
-#include <gtest/gtest.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+
+#include <gtest/gtest.h>
 
 #include "policy/key.h"
 

@@ -1,8 +1,8 @@
 #include "policy/print.h"
 
-#include <fmt/format.h>
-
 #include <iterator>
+
+#include <fmt/format.h>
 
 #include "policy/key.h"
 
@@ -125,7 +125,8 @@ std::string ToToml(const Policy& policy, Comments comments) {
       fmt::format_to(std::back_inserter(out), "\n[{}]\n", section);
     }
     const std::string value = TomlValue(key, copy);
-    std::string line = value.empty() ? fmt::format("# {} is not set", key.leaf()) : fmt::format("{} = {}", key.leaf(), value);
+    std::string line =
+        value.empty() ? fmt::format("# {} is not set", key.leaf()) : fmt::format("{} = {}", key.leaf(), value);
     if (comments == Comments::kDocs) {
       // After a value of several lines the comment would stand at its end, so it goes before.
       const bool several = line.find('\n') != std::string::npos;

@@ -1,11 +1,10 @@
 // policy/print.h: a policy back into text that can be read again.
 #pragma once
 
-#include <belljar/policy.h>
-
 #include <cstdint>
 #include <string>
 
+#include <belljar/policy.h>
 #include "base/json_writer.h"
 
 namespace belljar::policy {

@@ -1,9 +1,9 @@
 #include "policy/profile.h"
 
+#include <vector>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <vector>
 
 #include "policy/bind.h"
 #include "policy/nearest.h"

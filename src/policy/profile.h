@@ -1,10 +1,10 @@
 // policy/profile.h: the named profiles, which are the files of profiles/ compiled into the library.
 #pragma once
 
-#include <belljar/policy.h>
-
 #include <span>
 #include <string_view>
+
+#include <belljar/policy.h>
 
 namespace belljar::policy {
 

@@ -4,14 +4,14 @@
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
 #define TOML_MAX_NESTED_VALUES 16
-// Some of its assertions fail for hostile text ("[\]") although the code behind them then reports the mistake. They must
-// neither end the program (debug builds) nor become assumptions of the optimiser (release builds with clang).
+// Some of its assertions fail for hostile text ("[\]") although the code behind them then reports the mistake. They
+// must neither end the program (debug builds) nor become assumptions of the optimiser (release builds with clang).
 #undef NDEBUG
 #define TOML_ASSERT(condition) static_assert(true)
 #include <stdint.h>
 #include <toml++/impl/preprocessor.h>
-// Its test for Unicode spaces runs into "unreachable" for most Latin and Cyrillic letters (version 3.3), which is undefined
-// behaviour; the answer there is no. This header has no other use of the macro.
+// Its test for Unicode spaces runs into "unreachable" for most Latin and Cyrillic letters (version 3.3), which is
+// undefined behaviour; the answer there is no. This header has no other use of the macro.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -31,9 +31,9 @@ namespace {
 
 constexpr unsigned kMaxDots = 8;  // in one dotted key; ours have one
 
-// The parser bounds how deep values nest, but "a.a.a.a…" nests tables too, and half a million of them overflow the stack
-// when they are destroyed. So dotted keys are measured before it sees them. This lexer only has to be right up to the
-// first mistake in the text, since the parser stops there. Gives the line of the offence, or 0.
+// The parser bounds how deep values nest, but "a.a.a.a…" nests tables too, and half a million of them overflow the
+// stack when they are destroyed. So dotted keys are measured before it sees them. This lexer only has to be right up to
+// the first mistake in the text, since the parser stops there. Gives the line of the offence, or 0.
 class DotCounter {
  public:
   explicit DotCounter(std::string_view text) : text_(text) {}
@@ -140,7 +140,8 @@ Expected<Node> ReadToml(std::string_view text, std::string_view name) {
   const auto fail = [&](unsigned line, std::string message, std::string hint) {
     return std::unexpected(Error{StepAt(name, line, ""), std::move(message), std::move(hint)});
   };
-  if (text.size() > kMaxDocumentBytes) return fail(0, "the policy is larger than 1 MiB", "split it or shorten its lists");
+  if (text.size() > kMaxDocumentBytes)
+    return fail(0, "the policy is larger than 1 MiB", "split it or shorten its lists");
   if (!base::IsUtf8(text)) return fail(0, "the policy is not UTF-8 text", "save it as UTF-8");
   if (const unsigned line = DotCounter(text).OffendingLine(); line != 0) {
     return fail(line, "a dotted key has too many parts", "policy keys have at most two, such as limits.memory");

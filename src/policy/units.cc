@@ -1,9 +1,9 @@
 #include "policy/units.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <span>
+
+#include <fmt/format.h>
 
 namespace belljar::policy {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 __extension__ using Wide = unsigned __int128;  // room for 2^64 with nine decimals, so that no step can overflow
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr std::size_t kMaxDigits = 20;    // of the whole part: 2^64 has 20
+constexpr std::size_t kMaxDigits = 20;  // of the whole part: 2^64 has 20
 constexpr std::size_t kMaxDecimals = 9;
 
 struct Suffix {
@@ -19,8 +19,8 @@ struct Suffix {
   std::uint64_t factor;
 };
 
-constexpr auto kSizes = std::to_array<Suffix>(
-    {{"", 1}, {"K", 1ULL << 10}, {"M", 1ULL << 20}, {"G", 1ULL << 30}, {"T", 1ULL << 40}});
+constexpr auto kSizes =
+    std::to_array<Suffix>({{"", 1}, {"K", 1ULL << 10}, {"M", 1ULL << 20}, {"G", 1ULL << 30}, {"T", 1ULL << 40}});
 constexpr auto kDurations = std::to_array<Suffix>(
     {{"", kSecond}, {"ms", 1'000'000}, {"s", kSecond}, {"m", 60 * kSecond}, {"h", 3600 * kSecond}});
 constexpr auto kCpus = std::to_array<Suffix>({{"", 1000}});
@@ -34,7 +34,8 @@ struct Spelling {
 
 Spelling SpellingOf(Unit unit) {
   switch (unit) {
-    case Unit::kBytes: return {"a size", "write bytes, or a number with K, M, G or T (of 1024), such as \"512M\"", kSizes};
+    case Unit::kBytes:
+      return {"a size", "write bytes, or a number with K, M, G or T (of 1024), such as \"512M\"", kSizes};
     case Unit::kDuration:
       return {"a duration", "write seconds, or a number with ms, s, m or h, such as \"1.5s\"", kDurations};
     case Unit::kCpus: return {"a number of CPUs", "write a number such as 2 or 0.5", kCpus};

@@ -4,11 +4,11 @@
 // and the error says how to write it. Format and Parse are inverse for all values.
 #pragma once
 
-#include <belljar/error.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include <belljar/error.h>
 
 namespace belljar::policy {
 

@@ -1,8 +1,8 @@
 #include "policy/units.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace belljar::policy {
 namespace {
@@ -96,11 +96,20 @@ TEST(ParseNumber, RefusesTheRestAndSaysWhy) {
 
 TEST(FormatNumber, IsWhatAPersonWouldWrite) {
   static constexpr Case kCases[] = {
-      {Unit::kBytes, "0", 0},           {Unit::kBytes, "1000", 1000},        {Unit::kBytes, "64K", 65536},
-      {Unit::kBytes, "1536M", 3 << 29}, {Unit::kBytes, "2G", 2ULL << 30},    {Unit::kDuration, "5m", 300 * kS},
-      {Unit::kDuration, "90s", 90 * kS}, {Unit::kDuration, "1.5s", 1500 * kMs}, {Unit::kDuration, "300ms", 300 * kMs},
-      {Unit::kDuration, "0.5ms", 500'000}, {Unit::kDuration, "2h", 7200 * kS},  {Unit::kCpus, "0.5", 500},
-      {Unit::kCpus, "12", 12000},       {Unit::kCount, "64", 64},
+      {Unit::kBytes, "0", 0},
+      {Unit::kBytes, "1000", 1000},
+      {Unit::kBytes, "64K", 65536},
+      {Unit::kBytes, "1536M", 3 << 29},
+      {Unit::kBytes, "2G", 2ULL << 30},
+      {Unit::kDuration, "5m", 300 * kS},
+      {Unit::kDuration, "90s", 90 * kS},
+      {Unit::kDuration, "1.5s", 1500 * kMs},
+      {Unit::kDuration, "300ms", 300 * kMs},
+      {Unit::kDuration, "0.5ms", 500'000},
+      {Unit::kDuration, "2h", 7200 * kS},
+      {Unit::kCpus, "0.5", 500},
+      {Unit::kCpus, "12", 12000},
+      {Unit::kCount, "64", 64},
   };
   for (const Case& c : kCases) EXPECT_EQ(FormatNumber(c.unit, c.value), c.text);
 }

@@ -79,7 +79,8 @@ std::vector<std::string> Cgroup::Paths(const CgroupLayout& layout, const std::st
   return paths;
 }
 
-Expected<Cgroup> Cgroup::Create(const CgroupLayout& layout, const std::string& name, const CgroupLimits& limits) {
+Expected<Cgroup> Cgroup::Create(const CgroupLayout& layout, const std::string& name, const CgroupLimits& limits,
+                                CgroupEntry entry) {
   Cgroup cgroup;
   cgroup.version_ = layout.version;
   if (layout.version == CgroupVersion::kV2) {
@@ -97,6 +98,7 @@ Expected<Cgroup> Cgroup::Create(const CgroupLayout& layout, const std::string& n
   auto limited =
       layout.version == CgroupVersion::kV2 ? cgroup.LimitV2(limits) : cgroup.LimitV1(limits, Below(layout.cpu, name));
   if (!limited) return std::unexpected(limited.error());
+  if (auto opened = cgroup.OpenEntry(entry); !opened) return std::unexpected(opened.error());
   if (auto opened = cgroup.OpenEvents(limits); !opened) return std::unexpected(opened.error());
   return cgroup;
 }
@@ -119,9 +121,19 @@ Expected<void> Cgroup::LimitV1(const CgroupLimits& limits, const std::string& cp
     const std::string quota = std::to_string(limits.cpus_milli * kPeriodUs / 1000);
     if (auto done = WriteTo(cpu + "/cpu.cfs_quota_us", quota); !done) return done;
   }
+  return {};
+}
+
+Expected<void> Cgroup::OpenEntry(CgroupEntry entry) {
+  if (version_ == CgroupVersion::kV2 && entry == CgroupEntry::kClone) {
+    directory_.Reset(::open(memory_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory_.valid()) return std::unexpected(Failed("open " + memory_));
+    return {};
+  }
+  const char* const file = version_ == CgroupVersion::kV2 ? "/cgroup.procs" : "/tasks";
   for (const std::string& path : paths_) {
-    join_.emplace_back(::open((path + "/tasks").c_str(), O_WRONLY | O_CLOEXEC));
-    if (!join_.back().valid()) return std::unexpected(Failed("open " + path + "/tasks"));
+    join_.emplace_back(::open((path + file).c_str(), O_WRONLY | O_CLOEXEC));
+    if (!join_.back().valid()) return std::unexpected(Failed("open " + path + file));
   }
   return {};
 }
@@ -142,8 +154,6 @@ Expected<void> Cgroup::LimitV2(const CgroupLimits& limits) {
     const std::string quota = fmt::format("{} {}", limits.cpus_milli * kPeriodUs / 1000, kPeriodUs);
     if (auto done = WriteTo(memory_ + "/cpu.max", quota); !done) return done;
   }
-  directory_.Reset(::open(memory_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!directory_.valid()) return std::unexpected(Failed("open " + memory_));
   return {};
 }
 

@@ -28,20 +28,25 @@ struct CgroupUsage {
   std::uint64_t processes_refused = 0;
 };
 
+/// How a process gets in: v1 always joins by itself; on v2 it can also be cloned into the cgroup, which is cheaper.
+enum class CgroupEntry : unsigned char { kClone, kJoin };
+
 class Cgroup {
  public:
   Cgroup() = default;
   /// The directories that Create would make: known before, so that a janitor can be told first.
   static std::vector<std::string> Paths(const CgroupLayout& layout, const std::string& name, const CgroupLimits& limits);
-  static Expected<Cgroup> Create(const CgroupLayout& layout, const std::string& name, const CgroupLimits& limits);
+  static Expected<Cgroup> Create(const CgroupLayout& layout, const std::string& name, const CgroupLimits& limits,
+                                 CgroupEntry entry);
   Cgroup(Cgroup&&) = default;
   Cgroup& operator=(Cgroup&&) = default;
   ~Cgroup();
 
   bool valid() const { return !paths_.empty(); }
-  /// v2: a directory for CLONE_INTO_CGROUP; -1 on v1.
+  CgroupVersion version() const { return version_; }
+  /// A directory for CLONE_INTO_CGROUP; -1 for CgroupEntry::kJoin.
   int clone_fd() const { return directory_.get(); }
-  /// v1: files that a process joins by writing "0" into.
+  /// Files that a process joins by writing "0" into; none for CgroupEntry::kClone.
   const std::vector<base::UniqueFd>& join_fds() const { return join_; }
   /// Readable (v1) or with a priority event (v2) when memory ran out; -1 when memory is not limited.
   int oom_event_fd() const { return oom_event_.get(); }
@@ -67,6 +72,7 @@ class Cgroup {
 
   Expected<void> LimitV1(const CgroupLimits& limits, const std::string& cpu);
   Expected<void> LimitV2(const CgroupLimits& limits);
+  Expected<void> OpenEntry(CgroupEntry entry);
   Expected<void> OpenEvents(const CgroupLimits& limits);
 };
 

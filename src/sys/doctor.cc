@@ -35,7 +35,7 @@ constexpr Want kNamespaceForm[] = {
 
 // Privileged callers make the others without it, and lose only that the command owns none of them.
 constexpr Want kUser[] = {
-    {"user namespace", "no other namespace for unprivileged users; one wall less for root's commands"},
+    {"user namespace", "no other namespace for unprivileged users, one wall less for root's commands"},
 };
 
 // What level process takes from namespaces: network off, and a tree that dies with its first process.
@@ -79,7 +79,11 @@ void AddLacks(const Probes& probes, const Want (&wants)[N], std::vector<Lack>* l
     // What only follows from the lack of user namespaces is not listed again, nor what is there already.
     if (probe != nullptr && probe->detail == kNeedsUserNamespace) continue;
     if (std::ranges::find(*lacks, want.probe, &Lack::probe) != lacks->end()) continue;
-    lacks->push_back({.probe = want.probe, .consequence = want.consequence, .fix = probe != nullptr ? probe->fix : ""});
+    const bool partial = probe != nullptr && probe->state == ProbeState::kPartial;
+    lacks->push_back({.probe = want.probe,
+                      .state = partial ? ProbeState::kPartial : ProbeState::kMissing,
+                      .consequence = partial ? probe->detail : want.consequence,
+                      .fix = probe != nullptr ? probe->fix : ""});
   }
 }
 

@@ -20,8 +20,9 @@ namespace belljar::sys {
 
 /// Something a level would want and does not get here.
 struct Lack {
-  std::string probe;        ///< The probe that found it.
-  std::string consequence;  ///< What that means for a run.
+  std::string probe;                        ///< The probe that found it.
+  ProbeState state = ProbeState::kMissing;  ///< Never kOk.
+  std::string consequence;                  ///< What that means for a run.
   std::string fix;
 };
 

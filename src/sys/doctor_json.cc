@@ -20,7 +20,11 @@ void WriteLevel(const LevelFinding& level, JsonWriter* json) {
   json->Field("form", level.form).Field("detail", level.detail);
   json->Key("lacks").BeginArray();
   for (const Lack& lack : level.lacks) {
-    json->BeginObject().Field("probe", lack.probe).Field("consequence", lack.consequence).Field("fix", lack.fix);
+    json->BeginObject()
+        .Field("probe", lack.probe)
+        .Field("state", Name(lack.state))
+        .Field("consequence", lack.consequence)
+        .Field("fix", lack.fix);
     json->EndObject();
   }
   json->EndArray().EndObject();

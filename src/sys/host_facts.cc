@@ -7,6 +7,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "sys/process.h"
+
 namespace belljar::sys {
 namespace {
 
@@ -38,6 +40,7 @@ HostFacts ReadHostFacts() {
     facts.kernel = std::string(name.sysname) + " " + name.release + " " + name.machine;
   }
   facts.cgroups = FindCgroups();
+  facts.clone_into_cgroup = HasClone3();
   return facts;
 }
 

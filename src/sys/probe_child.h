@@ -59,7 +59,8 @@ Trial TryInChild(unsigned long clone_flags, Body body, const void* context, std:
 template <typename Callable>
 Trial TryInChild(unsigned long clone_flags, Callable body, std::chrono::milliseconds timeout = kTrialTimeout) {
   return internal::TryInChild(
-      clone_flags, [](const void* context) { return (*static_cast<const Callable*>(context))(); }, &body, timeout);
+      clone_flags, [](const void* context) { return (*static_cast<const Callable*>(context))(); },
+      static_cast<const void*>(&body), timeout);
 }
 
 /// A clone like fork, but without SIGCHLD (a host program's handler must not see or reap probes) and without the

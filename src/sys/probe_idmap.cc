@@ -28,7 +28,7 @@ struct ProcPath {
     char* out = text + std::strlen(text);
     while (count > 0) *out++ = digits[--count];
     *out++ = '/';
-    std::strcpy(out, name);
+    std::memcpy(out, name, std::strlen(name) + 1);  // the two names used are short
   }
 };
 

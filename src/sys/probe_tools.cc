@@ -53,6 +53,7 @@ class VersionRun {
     base::UniqueFd write_end(ends[1]);
     base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
     const char* const argv[] = {path_.c_str(), "--version", nullptr};
+    if (!null.valid()) return;
     pid_ = RawFork();
     if (pid_ != 0) return;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -109,6 +110,7 @@ std::string DescribeDaemon() {
   if (path.size() >= sizeof address.sun_path) return {};
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return {};
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
     return fmt::format("daemon listens at {}", path);
   }

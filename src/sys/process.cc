@@ -18,6 +18,22 @@
 
 namespace belljar::sys {
 
+namespace {
+
+// The order of the last two arguments is the architecture's.
+pid_t OldClone(const CloneOptions& options) {
+  if (options.cgroup_fd >= 0) {
+    errno = ENOSYS;
+    return -1;
+  }
+  const std::uint64_t flags = options.flags | (options.pidfd != nullptr ? CLONE_PIDFD : 0);
+  return static_cast<pid_t>(::syscall(SYS_clone, flags, nullptr, options.pidfd, nullptr, nullptr));
+}
+
+}  // namespace
+
+bool HasClone3() { return ::syscall(SYS_clone3, nullptr, 0) < 0 && errno != ENOSYS; }
+
 pid_t Clone(const CloneOptions& options) {
   clone_args arguments{};
   arguments.flags = options.flags;
@@ -29,7 +45,8 @@ pid_t Clone(const CloneOptions& options) {
     arguments.flags |= CLONE_INTO_CGROUP;
     arguments.cgroup = static_cast<std::uint64_t>(options.cgroup_fd);
   }
-  return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+  const auto pid = static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+  return pid < 0 && errno == ENOSYS ? OldClone(options) : pid;
 }
 
 BlockedSignals::BlockedSignals() {

@@ -17,6 +17,9 @@ struct CloneOptions {
   int cgroup_fd = -1;     ///< Not negative: the child starts in this cgroup (v2).
 };
 
+/// False where a filter hides clone3 (older Docker profiles do); Clone then uses clone, which knows no cgroup_fd.
+bool HasClone3();
+
 /// A copy of this process; the child sees 0 and may use nothing that locks or allocates. It sends no signal when it ends
 /// and is invisible to the host program's own wait calls: wait for it with __WALL. -1 with errno.
 pid_t Clone(const CloneOptions& options);

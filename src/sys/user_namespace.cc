@@ -1,9 +1,7 @@
 #include "sys/user_namespace.h"
 
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <sched.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include "sys/process.h"
+
 namespace belljar::sys {
 namespace {
 
@@ -21,10 +21,7 @@ namespace {
 class Holder {
  public:
   Holder() {
-    clone_args arguments{};
-    arguments.flags = CLONE_NEWUSER;
-    arguments.exit_signal = SIGCHLD;
-    pid_ = static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+    pid_ = Clone({.flags = CLONE_NEWUSER});
     if (pid_ == 0) {
       for (;;) ::pause();
     }
@@ -32,7 +29,7 @@ class Holder {
   ~Holder() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
     }
   }
   Holder(const Holder&) = delete;

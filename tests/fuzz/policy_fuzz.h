@@ -1,11 +1,10 @@
 // tests/fuzz/policy_fuzz.h: what must hold for any text given to a policy reader.
 #pragma once
 
-#include <belljar/policy.h>
-
 #include <cstdio>
 #include <cstdlib>
 
+#include <belljar/policy.h>
 #include "policy/print.h"
 
 namespace belljar::fuzz {

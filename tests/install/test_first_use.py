@@ -2,7 +2,6 @@
 import os
 import pathlib
 import shutil
-import statistics
 import subprocess
 import time
 
@@ -63,15 +62,15 @@ def test_later_uses_cost_little(checkout):
         (checkout / f"src/cli/{number}.h").touch()
     assert run(checkout / "belljar").returncode == 0
 
-    def median(*argv):
+    def cost(*argv):
         times = []
         for _ in range(41):
             begun = time.perf_counter()
             subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
             times.append(time.perf_counter() - begun)
-        return statistics.median(times)
+        return min(times)  # What the machine does besides only ever adds.
 
-    added = median(checkout / "belljar") - median(checkout / "build/release/src/cli/belljar")
+    added = cost(checkout / "belljar") - cost(checkout / "build/release/src/cli/belljar")
     assert added < 0.010, f"./belljar adds {added * 1000:.1f} ms"
 
 

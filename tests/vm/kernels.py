@@ -72,7 +72,8 @@ def prepare(wanted: str, busybox: str) -> Kernel:
             return _unpack([path], busybox)
         raise KernelError(f"--kernel {wanted}: not a .deb nor a directory with boot/vmlinuz-* and lib/modules/. "
                           "A bare vmlinuz is not enough, its modules are needed too.")
-    cached = sorted((entry.name for entry in _kernel_dir().glob("[0-9]*")), key=version_key)
+    cached = sorted((entry.name for entry in _kernel_dir().glob("[0-9]*") if not OTHER_FLAVOUR.search(entry.name)),
+                    key=version_key)
     if wanted in cached:
         return _unpacked(_kernel_dir() / wanted)
     if matching := [release for release in cached if _matches(release, wanted)]:

@@ -62,8 +62,9 @@ Result<CallTable> Collect(const RuleFile& file, const std::set<std::string>& sec
     if (file.kind == FileKind::kNarrowing && !sections.contains(rule.section)) continue;
     const auto number = NumberOf(file, rule, arch);
     if (!number) return std::unexpected(number.error());
-    if (!*number) continue;
-    if (const auto added = Append(file, rule, **number, table); !added) return std::unexpected(added.error());
+    const std::optional<std::uint32_t>& here = *number;
+    if (!here.has_value()) continue;
+    if (const auto added = Append(file, rule, here.value(), table); !added) return std::unexpected(added.error());
   }
   return table;
 }

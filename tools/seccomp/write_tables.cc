@@ -9,7 +9,7 @@
 namespace belljar::seccomp {
 namespace {
 
-/// The order of the bits of seccomp_tables::NarrowingBit.
+/// In the order of the bits in seccomp_tables.h.
 const std::vector<std::string> kSections = {"no_sockets", "no_memfd", "no_host_reach"};
 const unsigned kNarrowings = 1U << kSections.size();
 
