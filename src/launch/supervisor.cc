@@ -49,7 +49,7 @@ class Supervisor {
   void Unwatch(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
   void ConnectStreams();
   void ConnectTerminal(base::UniqueFd master);
-  void Handle(Source source);
+  void Handle(Source source, std::uint32_t events);
   void ReadReports();
   void HandleReport(const plan::Report& report, base::UniqueFd fd);
   void PumpOutput(OutputPump& pump, base::UniqueFd& source, Source source_tag, Source target_tag, bool& waits_for_target);
@@ -140,7 +140,7 @@ void Supervisor::PumpOutput(OutputPump& pump, base::UniqueFd& source, Source sou
     case Flow::kWaitForTarget:
       if (waits_for_target) return;
       waits_for_target = true;
-      Watch(source.get(), source_tag, 0);
+      Unwatch(source.get());  // Not merely masked: a hang-up would be reported again and again.
       Watch(pump.target(), target_tag, EPOLLOUT);
       return;
     case Flow::kOverLimit:
@@ -299,7 +299,7 @@ std::uint64_t Supervisor::CheckTimers() {
   return std::min({wall_deadline_, setup_deadline_, kill_deadline_, cpu_check_, tree_check_, disk_check_});
 }
 
-void Supervisor::Handle(Source source) {
+void Supervisor::Handle(Source source, std::uint32_t events) {
   base::UniqueFd& output = terminal_.valid() ? terminal_ : sandbox_.output;
   switch (source) {
     case kControl:
@@ -321,6 +321,8 @@ void Supervisor::Handle(Source source) {
       Unwatch(options_.cancel->fd());
       return Kill(KillReason::kCancelled);
     case kListener:
+      // Hung up: nobody is left who could be refused anything.
+      if ((events & EPOLLIN) == 0) return Unwatch(notices_.fd());
       notices_.Answer();
       return;
     case kOom:
@@ -387,7 +389,10 @@ Outcome Supervisor::Run() {
     std::array<epoll_event, 16> events{};
     const int count = ::epoll_pwait2(epoll_.get(), events.data(), static_cast<int>(events.size()),
                                      next == kNever ? nullptr : &timeout, nullptr);
-    for (int i = 0; i < count; ++i) Handle(static_cast<Source>(events[static_cast<std::size_t>(i)].data.u32));
+    for (int i = 0; i < count; ++i) {
+      const epoll_event& event = events[static_cast<std::size_t>(i)];
+      Handle(static_cast<Source>(event.data.u32), event.events);
+    }
   }
   ReadReports();
   DrainAfterEnd();

@@ -40,12 +40,13 @@ class JsonReader {
 
   Expected<Node> Read() {
     Node root;
-    if (!ReadValue(root, 0)) return std::unexpected(*error_);
-    SkipSpace();
-    if (!AtEnd()) Fail("there is text after the end of the document");
-    if (root.type != NodeType::kTable && !error_) {
-      line_ = root.line;
-      Fail(fmt::format("a policy is an object, found {}", Name(root.type)));
+    if (ReadValue(root, 0)) {
+      SkipSpace();
+      if (!AtEnd()) Fail("there is text after the end of the document");
+      if (root.type != NodeType::kTable) {
+        line_ = root.line;
+        Fail(fmt::format("a policy is an object, found {}", Name(root.type)));
+      }
     }
     if (error_) return std::unexpected(*error_);
     return root;
