@@ -123,6 +123,12 @@ class Children:
         return found
 
 
+def in_use(path):
+    """Whether the process that a name such as belljar-1234-56ab carries is alive: then it is somebody's run, no leak."""
+    owner = re.search(r"belljar\D*-(\d+)-", os.path.basename(path))
+    return owner is not None and os.path.exists(f"/proc/{owner[1]}")
+
+
 class LeakCheck:
     """Compares what exists before and after: orphans, mounts, control groups, temporary files."""
 
@@ -134,8 +140,9 @@ class LeakCheck:
         seen = set(self.children.orphans())
         seen |= {"mount " + line.split()[4] for line in open("/proc/self/mountinfo", encoding="utf-8")}
         seen |= {"control group " + path for path in glob.glob("/sys/fs/cgroup/**/belljar*", recursive=True)
-                 if os.path.isdir(path)}
-        seen |= {"file " + path for where in ("/tmp", "/var/tmp", "/dev/shm", "/run") for path in glob.glob(f"{where}/belljar*")}
+                 if os.path.isdir(path) and not in_use(path)}
+        seen |= {"file " + path for where in ("/tmp", "/var/tmp", "/dev/shm", "/run") for path in glob.glob(f"{where}/belljar*")
+                 if not in_use(path)}
         return seen
 
     def leaks(self):

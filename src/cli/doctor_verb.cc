@@ -100,7 +100,7 @@ std::string TitleOf(std::string_view word) {
 void ShowLevels(const sys::Diagnosis& diagnosis, Page* page) {
   page->Heading("Levels");
   for (const sys::LevelFinding& level : diagnosis.levels) {
-    const bool show_form = level.form != "" && level.form != Name(level.level);
+    const bool show_form = !level.form.empty() && level.form != Name(level.level);
     page->Line(level.state, Name(level.level),
                show_form ? fmt::format("form {}: {}", level.form, level.detail) : level.detail);
     // Process and container lack what kernel lacks; the list is only worth reading once.

@@ -15,7 +15,7 @@
 
 #include <belljar/policy.h>
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library chose it
 class App;
 }
 

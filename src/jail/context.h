@@ -33,8 +33,8 @@ int DoStep(Context& context, const plan::Step& step);
 /// Writes a whole small file below `directory`; 0, or -1 with errno.
 int WriteFile(int directory, const char* path, const char* text, std::size_t length, int flags, unsigned mode);
 
-/// Sends a report, with a descriptor when `fd` is not negative. Best effort: the parent may be gone.
-void SendReport(const Context& context, const plan::Report& report, int fd);
+/// Sends a report, with a descriptor when `fd` is not negative; 0, or -1 with errno, as when the parent is gone.
+int SendReport(const Context& context, const plan::Report& report, int fd);
 
 /// Starts the command (a child of init) and returns its pid, or -1 after having reported why not.
 int StartCommand(Context& context);

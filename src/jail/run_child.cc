@@ -41,7 +41,7 @@ int DoStep(Context& context, const plan::Step& step) {
   }
 }
 
-void SendReport(const Context& context, const plan::Report& report, int fd) {
+int SendReport(const Context& context, const plan::Report& report, int fd) {
   struct iovec part = {const_cast<plan::Report*>(&report), sizeof report};
   struct msghdr message = {};
   message.msg_iov = &part;
@@ -57,8 +57,10 @@ void SendReport(const Context& context, const plan::Report& report, int fd) {
     memcpy(CMSG_DATA(head), &fd, sizeof fd);
   }
   // A full socket buffer can't happen: a run sends fewer reports than it holds.
-  while (sendmsg(context.fds[plan::kControlSlot], &message, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  ssize_t sent = 0;
+  while ((sent = sendmsg(context.fds[plan::kControlSlot], &message, MSG_NOSIGNAL)) < 0 && errno == EINTR) {
   }
+  return sent < 0 ? -1 : 0;
 }
 
 void RunChild(const plan::LaunchPlan& plan, const int* fds, int fd_count, CallerStrings caller) {

@@ -57,21 +57,19 @@ int Affinity(const plan::Step& step) {
   return sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
-int DropCapabilities(Context& context) {
+int DropCapabilities(Context& context, const plan::Step& step) {
   // The bounding set first: taking from it needs CAP_SETPCAP, which goes last. EINVAL ends the kernel's list.
-  for (int capability = 0; capability < 64; ++capability) {
+  for (int capability = 0; step.value == 1 && capability < 64; ++capability) {
     if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) continue;
-    if (errno == EINVAL) break;
-    if (errno == EPERM && prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0) break;  // None held: nothing to give away.
-    return -1;
+    if (errno != EINVAL || capability == 0) return -1;
+    break;
   }
   context.detail = 1;
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct none[2] = {};
   if (syscall(SYS_capset, &header, none) != 0) return -1;
   context.detail = 2;
-  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) return -1;
-  return 0;
+  return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
 int Seccomp(Context& context, const plan::Step& step) {
@@ -85,9 +83,10 @@ int Seccomp(Context& context, const plan::Step& step) {
   if (!listen) return 0;
   plan::Report report = {};
   report.kind = plan::ReportKind::kListener;
-  SendReport(context, report, static_cast<int>(result));
+  context.detail = 1;
+  const int sent = SendReport(context, report, static_cast<int>(result));
   close(static_cast<int>(result));
-  return 0;
+  return sent;
 }
 
 }  // namespace
@@ -101,7 +100,7 @@ int DoFilterStep(Context& context, const plan::Step& step) {
     case plan::Op::kAffinity:
       return Affinity(step);
     case plan::Op::kDropCapabilities:
-      return DropCapabilities(context);
+      return DropCapabilities(context, step);
     case plan::Op::kNoNewPrivileges:
       return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     case plan::Op::kLandlockRules:

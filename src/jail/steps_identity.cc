@@ -89,9 +89,10 @@ int Terminal(Context& context) {
   if (context.terminal < 0) return -1;
   plan::Report report = {};
   report.kind = plan::ReportKind::kTerminal;
-  SendReport(context, report, master);
+  context.detail = 3;
+  const int sent = SendReport(context, report, master);
   close(master);
-  return 0;
+  return sent;
 }
 
 // Closes all descriptors but those still needed.

@@ -78,6 +78,7 @@ class Supervisor {
   TreeUse peak_;
   std::uint64_t disk_peak_ = 0;
   bool init_gone_ = false;
+  bool blind_ = false;
   std::uint64_t began_ = sys::NowNs();
   std::uint64_t wall_deadline_ = kNever;
   std::uint64_t setup_deadline_ = kNever;
@@ -89,9 +90,9 @@ class Supervisor {
 
 void Supervisor::Watch(int fd, Source source, std::uint32_t events) {
   epoll_event event{.events = events, .data = {.u32 = source}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0 && errno == EEXIST) {
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
-  }
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return;
+  if (errno == EEXIST && ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0) return;
+  blind_ = true;  // What can't be watched can't be vouched for.
 }
 
 void Supervisor::ConnectStreams() {
@@ -379,6 +380,11 @@ Outcome Supervisor::Run() {
   if (options_.streams != StreamMode::kTerminal) ConnectStreams();
 
   while (!init_gone_) {
+    if (blind_) {
+      Kill(KillReason::kLostInit);
+      sandbox_.Wait();
+      break;
+    }
     const std::uint64_t next = CheckTimers();
     timespec timeout{};
     if (next != kNever) {

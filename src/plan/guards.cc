@@ -88,7 +88,9 @@ void AddPrivilegeDrop(Draft& draft) {
                   {.text = IdLine(kGuestId, draft.out.guest_uid), .more = IdLine(kGuestId, draft.out.guest_gid)});
     }
   }
-  builder.Add(Op::kDropCapabilities);
+  // Without privileges and namespaces there is no capability to begin with, and none is needed to say so.
+  const bool holds_some = draft.Privileged() || draft.HasNamespaces();
+  builder.Add(Op::kDropCapabilities, {.value = holds_some ? 1U : 0U});
   builder.Add(Op::kNoNewPrivileges);
   builder.Add(Op::kCloseFds);
 }

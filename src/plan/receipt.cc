@@ -96,7 +96,8 @@ void Writer::Filters() {
       Held("landlock", fmt::format("ABI {}, scopes for signals and abstract sockets", facts_.landlock_abi));
     }
   }
-  Held("capabilities", "all dropped, bounding set included");
+  const bool holds_some = draft_.Privileged() || draft_.HasNamespaces();
+  Held("capabilities", holds_some ? "all dropped, bounding set included" : "none held");
   Held("no_new_privs", "prctl(PR_SET_NO_NEW_PRIVS)");
   if (!kernel) return;
   if (draft_.Privileged()) {

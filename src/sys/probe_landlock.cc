@@ -72,7 +72,7 @@ void ExplainAbsence(int error, Probe* probe) {
                              active.empty() ? "<the list in /sys/kernel/security/lsm>" : active);
   } else if (error == ENOSYS) {
     probe->detail = "this kernel does not have it";
-    probe->fix = "boot Linux 5.13 or newer (6.12 for all of it) with CONFIG_SECURITY_LANDLOCK=y";
+    probe->fix = "boot Linux 6.12 or newer (5.13 for a part of it) with CONFIG_SECURITY_LANDLOCK=y";
   } else {
     probe->detail = fmt::format("refused by a seccomp filter over this process (errno {})", error);
     probe->fix = "let what started this process allow the landlock_* system calls";
@@ -85,13 +85,18 @@ Probe FromTrial(Probe probe, const Trial& trial) {
   return probe;
 }
 
+void LacksAbi(int abi, int needed, std::string_view since, Probe* probe) {
+  // Without any Landlock the first probe names the reason; the kernel may well be new enough.
+  probe->detail = abi == 0 ? "needs Landlock" : fmt::format("needs Landlock ABI {}, this is {}", needed, abi);
+  if (abi != 0) probe->fix = fmt::format("boot Linux {} or newer", since);
+}
+
 Probe ProbeScopes(int abi) {
   Probe probe{.name = "landlock scopes",
               .group = ProbeGroup::kFilters,
               .purpose = "no signals and no abstract sockets to processes outside, without namespaces"};
   if (abi >= 6) return FromTrial(probe, TryScopes(abi));
-  probe.detail = fmt::format("needs Landlock ABI 6, this is {}", abi);
-  probe.fix = "boot Linux 6.12 or newer";
+  LacksAbi(abi, 6, "6.12", &probe);
   return probe;
 }
 
@@ -103,8 +108,7 @@ Probe ProbeTcp(int abi) {
     probe.state = ProbeState::kOk;
     probe.detail = "bind and connect";
   } else {
-    probe.detail = fmt::format("needs Landlock ABI 4, this is {}", abi);
-    probe.fix = "boot Linux 6.7 or newer";
+    LacksAbi(abi, 4, "6.7", &probe);
   }
   return probe;
 }

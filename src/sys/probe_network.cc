@@ -13,6 +13,7 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 
+#include <chrono>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -22,6 +23,9 @@
 
 namespace belljar::sys {
 namespace {
+
+// The first rule on a host makes the kernel load modules, which takes a while on a slow one.
+constexpr std::chrono::milliseconds kModuleTimeout{8000};
 
 Report BringLoopbackUp() {
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -133,7 +137,8 @@ Report ReadAnswers(int fd, unsigned expected) {
   alignas(nlmsghdr) char buffer[8192];
   for (unsigned seen = 0; seen < expected;) {
     pollfd ready{.fd = fd, .events = POLLIN};
-    if (::poll(&ready, 1, 1000) != 1) return Report::Failed("wait for nf_tables", ETIMEDOUT);
+    if (::poll(&ready, 1, static_cast<int>(kModuleTimeout.count())) != 1)
+      return Report::Failed("wait for nf_tables", ETIMEDOUT);
     const ssize_t got = ::recv(fd, buffer, sizeof buffer, 0);
     if (got < 0) return Report::Failed("hear from nf_tables");
     std::size_t at = 0;
@@ -178,7 +183,7 @@ Probes ProbeNetwork(Way way) {
   loopback.state = up.passed() ? ProbeState::kOk : ProbeState::kMissing;
   loopback.detail = up.Text();
 
-  const Trial redirect = TryInNamespaces(way, CLONE_NEWNET, AddRedirect);
+  const Trial redirect = TryInNamespaces(way, CLONE_NEWNET, AddRedirect, kModuleTimeout);
   nftables.state = redirect.passed() ? ProbeState::kOk : ProbeState::kMissing;
   nftables.detail = redirect.passed() ? "table, nat chain and redirect rule accepted in a namespace" : redirect.Text();
   if (!redirect.passed()) nftables.fix = "as root: modprobe -a nf_tables nft_chain_nat nft_redir";

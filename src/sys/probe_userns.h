@@ -9,6 +9,7 @@
 
 #include <sched.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,14 +42,15 @@ inline constexpr const char* kNeedsUserNamespace = "needs a usable user namespac
 
 /// TryInChild in namespaces that the body has all rights over: ids are mapped, and no mount spreads to the host.
 template <typename Callable>
-Trial TryInNamespaces(Way way, unsigned long flags, Callable body) {
+Trial TryInNamespaces(Way way, unsigned long flags, Callable body, std::chrono::milliseconds timeout = kTrialTimeout) {
   const OwnIdMap map;
-  return TryInChild(way == Way::kThroughUser ? flags | CLONE_NEWUSER : flags, [&] {
+  const auto prepared = [&] {
     const Report ready = way == Way::kThroughUser ? MapOwnIds(map) : Report::Passed();
     if (ready.step != nullptr) return ready;
     if (const Report apart = DetachMounts(flags); apart.step != nullptr) return apart;
     return body();
-  });
+  };
+  return TryInChild(way == Way::kThroughUser ? flags | CLONE_NEWUSER : flags, prepared, timeout);
 }
 
 /// What decides about user namespaces on a host, as read from /proc; absent where the host doesn't have the setting.

