@@ -8,7 +8,7 @@
 #include "launch/supervisor.h"
 #include "plan/compile.h"
 #include "plan/explain.h"
-#include "sys/probe_userns.h"
+#include "sys/probe_namespaces.h"
 #include "sys/process.h"
 
 namespace belljar::backend {
@@ -70,7 +70,7 @@ bool LearnFromFailure(const NativeOutcome& outcome, sys::HostFacts& facts) {
   const bool denied = outcome.failed_errno == EPERM || outcome.failed_errno == EACCES ||
                       outcome.failed_errno == ENOSPC || outcome.failed_errno == EUSERS || outcome.failed_errno == EINVAL;
   if (!denied || !facts.user_namespaces) return false;
-  const auto usable = sys::ProbeUserNamespace();
+  const auto usable = sys::ProbeNamespaceForm();
   if (usable) return false;
   facts.user_namespaces = false;
   facts.user_namespaces_lack = usable.error().message;

@@ -22,6 +22,7 @@ int DoStep(Context& context, const plan::Step& step) {
     case plan::Op::kTmpfs:
     case plan::Op::kProc:
     case plan::Op::kDevpts:
+    case plan::Op::kMaskSource:
     case plan::Op::kMask:
     case plan::Op::kReadOnly:
     case plan::Op::kSealRoot:

@@ -16,8 +16,6 @@
 namespace belljar::jail {
 namespace {
 
-constexpr char kMaskDirectory[] = ".masked";  // In the new root while it is built; unlinked when it is sealed.
-
 const char* Relative(const char* path) {
   while (*path == '/') ++path;
   return *path == '\0' ? "." : path;
@@ -25,10 +23,14 @@ const char* Relative(const char* path) {
 
 // SECURITY: a directory that the guest can write may be mounted below the new root, so each lookup refuses symlinks and
 // may not leave the root: a planted link can't turn a mount target into a path of the host.
-int OpenInRoot(const Context& context, const char* path, uint64_t flags) {
+constexpr uint64_t kNoLinks = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+// To hide something, a link is followed, inside the root: what it leads to is what must not be seen.
+constexpr uint64_t kLinksInside = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+
+int OpenInRoot(const Context& context, const char* path, uint64_t flags, uint64_t resolve = kNoLinks) {
   struct open_how how = {};
   how.flags = flags | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  how.resolve = resolve;
   return static_cast<int>(syscall(SYS_openat2, context.root, Relative(path), &how, sizeof how));
 }
 
@@ -54,8 +56,11 @@ int CloseKeepErrno(int fd, int result) {
   return result;
 }
 
-int Attach(Context& context, int tree, const char* target) {
+int Attach(Context& context, int tree, const char* target, plan::Reach reach) {
   context.detail = 10;
+  if (reach == plan::Reach::kDirect) {
+    return CloseKeepErrno(tree, move_mount(tree, "", context.root, Relative(target), MOVE_MOUNT_F_EMPTY_PATH));
+  }
   const int at = OpenInRoot(context, target, O_PATH);
   if (at < 0) return CloseKeepErrno(tree, -1);
   context.detail = 11;
@@ -88,9 +93,7 @@ int NewRoot(Context& context, const plan::Step& step) {
   if (context.root < 0) return -1;
   // Attached over the host's /proc, the one directory no mount may come from, so that every source stays reachable.
   context.detail = 4;
-  if (move_mount(context.root, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) != 0) return -1;
-  context.detail = 5;
-  return mkdirat(context.root, kMaskDirectory, 0);
+  return move_mount(context.root, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH);
 }
 
 int Bind(Context& context, const plan::Step& step) {
@@ -111,13 +114,13 @@ int Bind(Context& context, const plan::Step& step) {
     context.detail = 2;
     if (mount_setattr(tree, "", AT_EMPTY_PATH, &idmap, sizeof idmap) != 0) return CloseKeepErrno(tree, -1);
   }
-  return Attach(context, tree, plan::Text(context.plan, step.text));
+  return Attach(context, tree, plan::Text(context.plan, step.text), static_cast<plan::Reach>(step.more_value));
 }
 
 int MountNew(Context& context, const plan::Step& step, const char* type, const char* options, uint64_t attributes) {
   const int mount = NewFilesystem(context, type, options, attributes);
   if (mount < 0) return -1;
-  return Attach(context, mount, plan::Text(context.plan, step.text));
+  return Attach(context, mount, plan::Text(context.plan, step.text), plan::Reach::kGuarded);
 }
 
 int Proc(Context& context, const plan::Step& step) {
@@ -141,36 +144,62 @@ int Devpts(Context& context, const plan::Step& step) {
   return MountNew(context, step, "devpts", kOptions, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 }
 
-// Covers `path` with /dev/null or an empty directory of the new root, whichever fits what is there.
-int Mask(Context& context, const char* path) {
-  context.detail = 0;
-  const int at = OpenInRoot(context, path, O_PATH);
-  if (at < 0) return errno == ENOENT ? 0 : -1;
-  struct stat status;
+int MaskSource(Context& context, const char* path) {
+  if (mkdirat(context.root, Relative(path), 0) != 0) return -1;
   context.detail = 1;
-  if (fstat(at, &status) != 0) return CloseKeepErrno(at, -1);
-  const char* cover = S_ISDIR(status.st_mode) ? kMaskDirectory : "dev/null";
-  context.detail = 2;
-  const int tree = open_tree(context.root, cover, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  if (tree < 0) return CloseKeepErrno(at, -1);
+  const int tree = open_tree(context.root, Relative(path), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  if (tree < 0) return -1;
   struct mount_attr attributes = {};
-  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV;
+  context.detail = 2;
+  if (mount_setattr(tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0) return CloseKeepErrno(tree, -1);
+  return Attach(context, tree, path, plan::Reach::kDirect);
+}
+
+// Covers the step's path with a clone of a mount that is read-only already: /dev/null, or the empty directory.
+int Mask(Context& context, const plan::Step& step) {
+  const char* path = plan::Text(context.plan, step.text);
+  auto cover = static_cast<plan::Cover>(step.value);
+  int at = -1;
+  if (cover == plan::Cover::kWhatFits) {
+    at = OpenInRoot(context, path, O_PATH, kLinksInside);
+    if (at < 0) return errno == ENOENT ? 0 : -1;
+    struct stat status;
+    context.detail = 1;
+    if (fstat(at, &status) != 0) return CloseKeepErrno(at, -1);
+    cover = S_ISDIR(status.st_mode) ? plan::Cover::kDirectory : plan::Cover::kFile;
+  }
+  context.detail = 2;
+  const char* source = cover == plan::Cover::kFile ? "dev/null" : Relative(plan::Text(context.plan, step.more));
+  const int tree = open_tree(context.root, source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  if (tree < 0) return at < 0 ? -1 : CloseKeepErrno(at, -1);
   context.detail = 3;
-  int result = mount_setattr(tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes);
-  context.detail = 4;
-  if (result == 0) result = move_mount(tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-  CloseKeepErrno(tree, 0);
-  return CloseKeepErrno(at, result);
+  int result = 0;
+  if (at >= 0) {
+    result = move_mount(tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+    CloseKeepErrno(at, 0);
+  } else {
+    result = move_mount(tree, "", context.root, Relative(path), MOVE_MOUNT_F_EMPTY_PATH);
+    if (result != 0 && errno == ENOENT) result = 0;
+  }
+  return CloseKeepErrno(tree, result);
+}
+
+int MakeMountPoint(int directory, const char* name, uint64_t is_file) {
+  const int result = is_file == 0 ? mkdirat(directory, name, 0755) : mknodat(directory, name, S_IFREG | 0444, 0);
+  return result != 0 && errno == EEXIST ? 0 : result;
 }
 
 int MountPoint(Context& context, const plan::Step& step) {
+  const char* path = plan::Text(context.plan, step.text);
+  if (static_cast<plan::Reach>(step.more_value) == plan::Reach::kDirect) {
+    return MakeMountPoint(context.root, Relative(path), step.value);
+  }
   const char* last = nullptr;
-  const int parent = OpenParent(context, plan::Text(context.plan, step.text), &last);
+  const int parent = OpenParent(context, path, &last);
   if (parent < 0) return -1;
   context.detail = 1;
-  int result = step.value == 0 ? mkdirat(parent, last, 0755) : mknodat(parent, last, S_IFREG | 0444, 0);
-  if (result != 0 && errno == EEXIST) result = 0;
-  return CloseKeepErrno(parent, result);
+  return CloseKeepErrno(parent, MakeMountPoint(parent, last, step.value));
 }
 
 int Directory(Context& context, const plan::Step& step) {
@@ -192,10 +221,8 @@ int ReadOnly(Context& context, const char* path) {
 }
 
 int SealRoot(Context& context) {
-  if (unlinkat(context.root, kMaskDirectory, AT_REMOVEDIR) != 0) return -1;
   struct mount_attr attributes = {};
   attributes.attr_set = MOUNT_ATTR_RDONLY;
-  context.detail = 1;
   return mount_setattr(context.root, "", AT_EMPTY_PATH, &attributes, sizeof attributes);
 }
 
@@ -249,8 +276,10 @@ int DoFileStep(Context& context, const plan::Step& step) {
       return Proc(context, step);
     case plan::Op::kDevpts:
       return Devpts(context, step);
+    case plan::Op::kMaskSource:
+      return MaskSource(context, text);
     case plan::Op::kMask:
-      return Mask(context, text);
+      return Mask(context, step);
     case plan::Op::kReadOnly:
       return ReadOnly(context, text);
     case plan::Op::kSealRoot:

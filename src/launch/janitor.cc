@@ -5,10 +5,18 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <mutex>
+#include <vector>
 
 #include "sys/process.h"
 
 namespace belljar::launch {
+namespace {
+
+std::mutex g_dismissed_mutex;
+std::vector<pid_t> g_dismissed;  // Janitors that are about to end.
+
+}  // namespace
 
 Expected<Janitor> Janitor::Start(const jail::Leftovers& leftovers) {
   int ends[2];
@@ -31,8 +39,10 @@ Expected<Janitor> Janitor::Start(const jail::Leftovers& leftovers) {
 Janitor::~Janitor() {
   if (pid_ <= 0) return;
   (void)!::write(lifeline_.get(), "q", 1);
-  while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
-  }
+  // It leaves in its own time: waiting would cost each run a switch of processes. The next run reaps it.
+  const std::lock_guard lock(g_dismissed_mutex);
+  g_dismissed.push_back(pid_);
+  std::erase_if(g_dismissed, [](pid_t pid) { return ::waitpid(pid, nullptr, __WALL | WNOHANG) != 0; });
 }
 
 }  // namespace belljar::launch

@@ -92,6 +92,8 @@ Texts DescribeFiles(const LaunchPlan& plan, const Step& step) {
       return {fmt::format("fresh proc at {}", text), "shows the sandbox's processes only"};
     case Op::kDevpts:
       return {fmt::format("fresh terminals at {}", text), "the host's terminals are out of reach"};
+    case Op::kMaskSource:
+      return {fmt::format("mount an empty directory at {}", text), "nothing there, and a cover for what must not be seen"};
     case Op::kMask:
       return {fmt::format("cover {}", text), "tells about the host, or was hidden by the policy"};
     case Op::kReadOnly:

@@ -27,12 +27,13 @@ enum class Op : std::uint16_t {
   kDirectory,      ///< text: path, value: mode, more_value: owner + 1, or 0 for init's own
   kSymlink,        ///< text: path, more: where it points
   kFile,           ///< text: path, more: contents, value: mode, more_value: length of the contents
-  kMountPoint,     ///< text: path; value: 0 directory, 1 file. Made when absent.
-  kBind,           ///< text: target, more: source, value: MOUNT_ATTR_*, slot: an idmap user namespace or -1
+  kMountPoint,     ///< text: path; value: 0 directory, 1 file; more_value: Reach. Made when absent.
+  kBind,           ///< text: target, more: source, value: MOUNT_ATTR_*, more_value: Reach, slot: an idmap or -1
   kTmpfs,          ///< text: target, more: options "size\0…\0mode\0…\0\0", value: MOUNT_ATTR_*
   kProc,           ///< text: target
   kDevpts,         ///< text: target
-  kMask,           ///< text: path; covered by /dev/null or an empty directory, as fits; absent is fine
+  kMaskSource,     ///< text: path of an empty, unreadable directory that is mounted there and covers others
+  kMask,           ///< text: path, value: Cover, more: path of the mask source; absent is fine
   kReadOnly,       ///< text: path of a mount that becomes read-only
   kSealRoot,       ///< The root becomes read-only.
   kPivot,          ///< The root becomes "/", the host's tree is detached.
@@ -57,6 +58,14 @@ enum class Op : std::uint16_t {
   kSeccomp,  ///< value: 1 with a listener that the parent answers
   kExec,
 };
+
+/// How a path of the new root is looked up.
+enum class Reach : std::uint64_t {
+  kGuarded,  ///< Without following links: a directory that the guest can write may be on the way.
+  kDirect,   ///< Nothing of the guest's is mounted yet, so there is nothing to guard against.
+};
+
+enum class Cover : std::uint64_t { kFile, kDirectory, kWhatFits };
 
 /// The first step of the command's part; everything before it is init's.
 inline constexpr Op kFirstCommandOp = Op::kNewSession;

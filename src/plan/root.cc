@@ -17,15 +17,17 @@ constexpr std::uint64_t kReadOnlyTree = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | 
 constexpr std::uint64_t kWritableTree = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 constexpr std::uint64_t kDevice = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
 
-// World-readable files of /proc that tell about the host and not about the guest, or that have been a way out before.
-constexpr std::array kMaskedProc = {
-    "acpi",      "asound",     "bootconfig", "buddyinfo", "bus",       "cgroups",  "cmdline",    "config.gz",
-    "consoles",  "crypto",     "devices",    "diskstats", "dma",       "driver",   "dynamic_debug", "execdomains",
-    "fb",        "fs",         "interrupts", "iomem",     "ioports",   "irq",      "kallsyms",   "kcore",
-    "key-users", "keys",       "kmsg",       "kpagecgroup", "kpagecount", "kpageflags", "latency_stats", "locks",
-    "mdstat",    "misc",       "modules",    "mtrr",      "pagetypeinfo", "partitions", "pressure", "sched_debug",
-    "schedstat", "scsi",       "slabinfo",   "softirqs",  "swaps",     "sysrq-trigger", "sysvipc", "timer_list",
-    "tty",       "vmallocinfo", "vmstat",    "zoneinfo"};
+// Of /proc, what tells about the host and not about the guest, or has been a way out before. What only root may read
+// there anyway is not listed: no guest is root.
+constexpr std::array kMaskedProcFiles = {
+    "bootconfig", "buddyinfo", "cgroups",   "cmdline",   "config.gz", "consoles",    "crypto",    "devices",
+    "diskstats",  "dma",       "fb",        "interrupts", "iomem",    "ioports",     "kallsyms",  "kcore",
+    "key-users",  "keys",      "kmsg",      "locks",     "mdstat",    "misc",        "modules",   "mtrr",
+    "partitions", "sched_debug", "schedstat", "softirqs", "swaps",    "sysrq-trigger", "timer_list", "vmstat",
+    "zoneinfo"};
+constexpr std::array kMaskedProcDirectories = {"acpi", "asound", "bus",  "driver",   "dynamic_debug", "fs",
+                                               "irq",  "pressure", "scsi", "sysvipc", "tty"};
+constexpr char kMaskSource[] = "/sys";  // Guests look for it; there is nothing in it.
 
 // What programs need of /etc to run and what says nothing about the host's users. Small files are copied: a mount costs
 // more to make and to tear down than a write.
@@ -49,14 +51,12 @@ class FileView {
     builder_.Add(Op::kDirectory, {.text = path, .value = 0755});
   }
   void BindTree(const std::string& source, const std::string& target, std::uint64_t attributes, sys::FileKind kind,
-                int slot = -1) {
+                Reach reach = Reach::kDirect, int slot = -1) {
     MakeParents(target);
-    if (kind == sys::FileKind::kDirectory) {
-      builder_.Add(Op::kMountPoint, {.text = target, .value = 0});
-    } else {
-      builder_.Add(Op::kMountPoint, {.text = target, .value = 1});
-    }
-    builder_.Add(Op::kBind, {.text = target, .more = source, .value = attributes, .slot = slot});
+    const auto how = static_cast<std::uint64_t>(reach);
+    const std::uint64_t is_file = kind == sys::FileKind::kDirectory ? 0 : 1;
+    builder_.Add(Op::kMountPoint, {.text = target, .value = is_file, .more_value = how});
+    builder_.Add(Op::kBind, {.text = target, .more = source, .value = attributes, .more_value = how, .slot = slot});
   }
 
   void System();
@@ -132,9 +132,16 @@ void FileView::Devices() {
 }
 
 void FileView::Proc() {
+  builder_.Add(Op::kMaskSource, {.text = kMaskSource});
   MakeDirectory("/proc");
   builder_.Add(Op::kProc, {.text = "/proc"});
-  for (const char* name : kMaskedProc) builder_.Add(Op::kMask, {.text = std::string("/proc/") + name});
+  const auto mask = [&](const char* name, Cover cover) {
+    builder_.Add(Op::kMask, {.text = std::string("/proc/") + name,
+                             .more = kMaskSource,
+                             .value = static_cast<std::uint64_t>(cover)});
+  };
+  for (const char* name : kMaskedProcFiles) mask(name, Cover::kFile);
+  for (const char* name : kMaskedProcDirectories) mask(name, Cover::kDirectory);
   // /proc/sys as a whole is replaced by the few values that programs read.
   builder_.Add(Op::kTmpfs, {.text = "/proc/sys",
                             .more = Options({{"size", "64k"}, {"nr_inodes", "64"}, {"mode", "0755"}}),
@@ -226,9 +233,11 @@ std::expected<void, CompileError> FileView::Mounts() {
       }
     }
     BindTree(mount.source, mount.target, mount.access == Access::kReadWrite ? kWritableTree : kReadOnlyTree, status.kind,
-             slot);
+             Reach::kGuarded, slot);
   }
-  for (const std::string& path : policy.files.hide) builder_.Add(Op::kMask, {.text = path});
+  for (const std::string& path : policy.files.hide) {
+    builder_.Add(Op::kMask, {.text = path, .more = kMaskSource, .value = static_cast<std::uint64_t>(Cover::kWhatFits)});
+  }
   return {};
 }
 

@@ -22,7 +22,7 @@ BELLJAR = os.environ.get("BELLJAR", str(ROOT / "build/test/src/cli/belljar"))
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 DOCUMENT = ROOT / "docs" / "compatibility.md"
 # Well above what any test takes on a busy machine: a hang must end the run by its own deadline, with a verdict.
-WALL = "100s"
+WALL = "280s"
 
 denied = {}  # operation -> {test: count}, for the summary at the end.
 
@@ -60,7 +60,7 @@ class Sandbox:
         command = [BELLJAR, "run", "--json", "--wall", WALL, "--ro", f"{PROGRAMS}:/programs", *map(str, options), "--",
                    *map(str, argv)]
         # HOME is the caller's matter outside and the profile's inside; PATH decides which interpreter is meant.
-        process = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=150,
+        process = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=300,
                                  env={**os.environ, **(env or {})})
         assert process.stdout.startswith("{"), f"no result: {process.returncode} {process.stdout}{process.stderr}"
         outcome = Outcome(json.loads(process.stdout), process.returncode)

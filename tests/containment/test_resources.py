@@ -206,8 +206,9 @@ def test_sparse_terabyte(level):
 
 
 def test_deep_tree():
-    result = run_json("--files", "20000", "--wall", "30s", *inside("kernel", "disk", "deep", 10000))
-    assert result.verdict == "exited" and "done 10000" in result["stdout"], result
+    depth = 10000 if harness.LONG else 2000  # Landlock walks up to the root at every step, so this takes depth squared.
+    result = run_json("--files", "20000", "--wall", "60s", *inside("kernel", "disk", "deep", depth))
+    assert result.verdict == "exited" and f"done {depth}" in result["stdout"], result
 
 
 def test_deep_tree_is_removed_at_level_process():
@@ -372,7 +373,7 @@ def test_several_limits_at_once(level):
 EVIL = {
     "deletes everything": ("import shutil, os\n"
                            "for top in ('/', '/usr', '/home', '/root', '/etc', '{canary}'):\n"
-                           "    shutil.rmtree(top, ignore_errors=True)\n", {"exited"}),
+                           "    shutil.rmtree(top, ignore_errors=True)\n", {"exited", "timed_out", "cpu_time"}),
     "steals secrets": ("import os, glob, socket\n"
                        "loot = []\n"
                        "for path in ['{canary}/secret', '/etc/shadow', '/root/.ssh/id_rsa', '/proc/1/environ'] + "
@@ -435,7 +436,7 @@ def test_one_sandbox_does_not_hurt_another():
     verdicts = []
 
     def bomb():
-        verdicts.append(run_json("--processes", "60", "--memory", "64M", *inside("kernel", "fork_bomb", "wait")).verdict)
+        verdicts.append(run_json("--processes", "60", "--wall", "20s", *inside("kernel", "fork_bomb", "wait")).verdict)
 
     threads = [threading.Thread(target=bomb) for _ in range(3)]
     for thread in threads:

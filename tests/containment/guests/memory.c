@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { kMiB = 1 << 20 };
@@ -64,10 +65,14 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 7; ++i) {
       if (fork() == 0) {
         fill_memory(most / 8);
-        pause();
+        usleep(500000);  // until all have theirs
+        _exit(0);
       }
     }
-    return fill_memory(most / 8);
+    const int status = fill_memory(most / 8);
+    while (wait(NULL) > 0) {
+    }
+    return status;
   }
   return fill_memory(most);
 }

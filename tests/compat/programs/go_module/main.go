@@ -1,11 +1,11 @@
-// Goroutines, an HTTP server on the own loopback, a child process, a file: what Go programs do.
+// Goroutines, a server on the own loopback, a child process, a file: what Go programs do.
 package main
 
 import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
+
 	"os"
 	"os/exec"
 	"os/signal"
@@ -37,10 +37,15 @@ func main() {
 	}
 	listener, err := net.Listen("tcp", "localhost:0")
 	check(err)
-	go http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "served ", r.URL.Path) }))
-	response, err := http.Get("http://" + listener.Addr().String() + "/x")
+	go func() {
+		server, err := listener.Accept()
+		check(err)
+		fmt.Fprint(server, "served")
+		check(server.Close())
+	}()
+	client, err := net.Dial("tcp", listener.Addr().String())
 	check(err)
-	body, err := io.ReadAll(response.Body)
+	body, err := io.ReadAll(client)
 	check(err)
 	out, err := exec.Command("sh", "-c", "echo child").Output()
 	check(err)
