@@ -54,7 +54,8 @@ class OutputPump {
 class InputPump {
  public:
   InputPump() = default;
-  InputPump(std::string text, int target) : text_(std::move(text)), target_(target) { pending_ = text_; }
+  /// `text` must outlive the pump.
+  InputPump(std::string_view text, int target) : target_(target), pending_(text) {}
   InputPump(int source, int target);
 
   Flow Pump();
@@ -65,7 +66,6 @@ class InputPump {
 
  private:
   static constexpr std::size_t kChunk = 64 * 1024;
-  std::string text_;
   int source_ = -1;
   int target_ = -1;
   bool source_can_wait_ = false;

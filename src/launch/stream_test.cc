@@ -65,7 +65,8 @@ TEST(OutputPump, EndsWhenNobodyReads) {
 TEST(InputPump, FeedsATextLargerThanThePipe) {
   Pipe guest;
   SetNonBlocking(guest.write.get());
-  InputPump pump(std::string(200'000, 'y'), guest.write.get());
+  const std::string input(200'000, 'y');
+  InputPump pump(input, guest.write.get());
   std::size_t seen = 0;
   char text[8192];
   while (pump.Pump() == Flow::kWaitForTarget) {

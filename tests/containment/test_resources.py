@@ -14,7 +14,7 @@ import time
 import pytest
 
 import harness
-from harness import inside, outside, run_json
+from harness import by_cgroup, inside, outside, run_json
 
 LEVELS = ["kernel", "process"]
 both = pytest.mark.parametrize("level", LEVELS)
@@ -34,13 +34,16 @@ def test_fork_bomb(level, way):
     assert result.verdict == "process_limit", result
     assert "--processes" in result["message"]
     assert time.monotonic() - began < 10
-    assert result["usage"]["processes_peak"] <= (40 if harness.IS_ROOT else 4000), "the watcher alone may lag"
+    assert result["usage"]["processes_peak"] <= 40 or not by_cgroup(result, "process limit"), result["usage"]
     assert any(d["kind"] == "limit" and d["grant"] == "--processes" for d in result["denials"])
 
 
 def test_shell_fork_bomb():
+    began = time.monotonic()
     result = run_json("--processes", "64", "--wall", "20s", "--", "/bin/bash", "-c", ":(){ :|:& };:; wait")
-    assert result.verdict == "process_limit", result
+    # Without a cgroup the bomb may have choked on RLIMIT_NPROC and ended before the watcher looked.
+    assert result.verdict == "process_limit" or (result.verdict == "exited" and not by_cgroup(result, "process limit")), result
+    assert time.monotonic() - began < 10
 
 
 def test_host_can_fork_while_a_bomb_runs():
@@ -129,22 +132,30 @@ def test_background_child_holds_stdout_when_streaming():
 
 # Without a cgroup (not root, not delegated) a watcher looks every few milliseconds, which a fast guest overtakes.
 @both
-@pytest.mark.parametrize("where", ["anonymous", "children", "memfd"])
+@pytest.mark.parametrize("where", ["anonymous", "children", "memfd", "sysv"])
 def test_memory_bomb(level, where):
     assert "used" in outside("memory", where, 100).stdout
-    result = run_json("--memory", "64M", "--wall", "30s", *inside(level, "memory", where, 3000))
+    result = run_json("--memory", "64M", "--wall", "30s", *inside(level, "memory", where, 2000))
+    if where in ("memfd", "sysv") and level == "kernel" and not by_cgroup(result, "memory limit"):
+        # Nothing could count these, so they are not to be had.
+        assert result["exit_code"] == 9 and "used" not in result["stdout"], result
+        return
     assert result.verdict == "out_of_memory", result
     assert result.status == 137
     assert "--memory" in result["message"]
     assert "used" not in result["stdout"]
 
 
-@pytest.mark.parametrize("where", ["shm", "tmp", "workdir", "sysv"])
+@pytest.mark.parametrize("where", ["shm", "tmp", "workdir"])
 def test_memory_in_files_is_charged(where):
-    """Private filesystems and shared segments live in memory: larger than the limit, they must count against it."""
-    result = run_json("--memory", "64M", "--disk", "2G", "--tmp", "2G", "--wall", "30s", *inside("kernel", "memory", where, 1500))
-    assert result.verdict == "out_of_memory", result
-    assert "used" not in result["stdout"]
+    """Private filesystems live in memory: larger than the limit, they must count against it."""
+    result = run_json("--memory", "64M", "--disk", "1G", "--tmp", "1G", "--wall", "30s", *inside("kernel", "memory", where, 500))
+    if by_cgroup(result, "memory limit"):
+        assert result.verdict == "out_of_memory", result
+        assert "used" not in result["stdout"]
+    # Otherwise their own sizes bound them.
+    result = run_json("--memory", "1G", "--disk", "20M", "--tmp", "20M", "--wall", "30s", *inside("kernel", "memory", where, 500))
+    assert result.verdict == "disk_limit" and "errno 28" in result["stdout"], result
 
 
 def test_memory_is_free_again(shared):
@@ -154,7 +165,7 @@ def test_memory_is_free_again(shared):
     before = available()
     for where in ("tmp", "shm", "memfd", "sysv", "workdir"):
         result = run_json("--memory", "600M", "--disk", "500M", "--tmp", "500M", *inside("kernel", "memory", where, 300))
-        assert result.verdict == "exited", result
+        assert result.verdict == "exited" and ("used 300" in result["stdout"] or not harness.IS_ROOT), result
     assert harness.wait_until(lambda: available() > before - 600, 5), f"{before} MiB before, {available()} MiB after"
 
 
@@ -258,7 +269,7 @@ def test_sleep_uses_no_cpu_time():
 
 @both
 def test_zombies_are_reaped(level):
-    result = run_json("--processes", "20", *inside(level, "zombies", 200))
+    result = run_json("--processes", "150", *inside(level, "zombies", 400))
     assert result.verdict == "exited" and result["exit_code"] == 0, result
     seen = int(re.match(r"seen (\d+)", result["stdout"])[1])
     if level == "kernel":

@@ -1,4 +1,4 @@
-// Takes as many of one kind of kernel object as it can get, at most 200,000, and says how many: "got N errno E".
+// Takes as many of one kind of kernel object as it can get, at most 20,000, and says how many: "got N errno E".
 //
 //   exhaust WHAT       WHAT: fds, pipes, inotify, epoll, eventfd, sockets, timers, locks
 #define _GNU_SOURCE
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   limit.rlim_cur = limit.rlim_max;  // whatever it may raise it to
   setrlimit(RLIMIT_NOFILE, &limit);
   long got = 0;
-  while (got < 200000 && take(argv[1]) >= 0) ++got;
-  printf("got %ld errno %d\n", got, got == 200000 ? 0 : errno);
+  while (got < 20000 && take(argv[1]) >= 0) ++got;
+  printf("got %ld errno %d\n", got, got == 20000 ? 0 : errno);
   return 0;
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-
 	"os"
 	"os/exec"
 	"os/signal"

@@ -1,0 +1,123 @@
+#include <belljar/engine.h>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+namespace belljar {
+namespace {
+
+Result RunOnce(const Policy& policy, const std::vector<std::string>& argv, const RunOptions& options = {}) {
+  auto engine = Engine::Open();
+  EXPECT_TRUE(engine);
+  auto result = engine->Run(policy, argv, options);
+  EXPECT_TRUE(result) << result.error().Text();
+  return result ? std::move(*result) : Result{};
+}
+
+TEST(Engine, RunsAtBothLevels) {
+  for (const char* level : {"process", "kernel"}) {
+    const Result result = RunOnce(Policy().AtLevel(level), {"/bin/sh", "-c", "echo out; echo err >&2; exit 3"});
+    EXPECT_EQ(result.verdict, Verdict::kExited) << result.message;
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.out.data, "out\n");
+    EXPECT_EQ(result.err.data, "err\n");
+    EXPECT_EQ(Name(result.receipt.level), level);
+    EXPECT_FALSE(result.receipt.guards.empty());
+  }
+}
+
+TEST(Engine, FeedsStandardInput) {
+  EXPECT_EQ(RunOnce({}, {"cat"}, Stdin("hello")).out.data, "hello");
+  EXPECT_EQ(RunOnce({}, {"cat"}).out.data, "");
+  // A guest that never reads does not hold the run.
+  EXPECT_TRUE(RunOnce({}, {"/bin/true"}, Stdin(std::string(1 << 20, 'x'))).ok());
+}
+
+TEST(Engine, CallersMistakesAreErrors) {
+  auto engine = Engine::Open();
+  ASSERT_TRUE(engine);
+  EXPECT_FALSE(engine->Run({}, {}));
+  EXPECT_FALSE(engine->Run(Policy().Memory("12 parsecs"), {"/bin/true"}));
+  EXPECT_FALSE(engine->Run(Policy::Profile("no-such-profile"), {"/bin/true"}));
+  EXPECT_FALSE(engine->Run(Policy().ReadOnly("/no/such/place"), {"/bin/true"}));
+}
+
+TEST(Engine, CancelEndsTheRun) {
+  auto token = CancelToken::Make();
+  ASSERT_TRUE(token);
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    token->Cancel();
+  });
+  RunOptions options;
+  options.cancel = &*token;
+  const Result result = RunOnce({}, {"sleep", "60"}, options);
+  other.join();
+  EXPECT_EQ(result.verdict, Verdict::kCancelled);
+}
+
+TEST(Engine, DeadlineNamesItsLimit) {
+  const Result result = RunOnce(Policy().Wall("100ms"), {"sleep", "60"});
+  EXPECT_EQ(result.verdict, Verdict::kTimedOut);
+  EXPECT_NE(result.message.find("--wall"), std::string::npos);
+}
+
+TEST(Engine, RefusedCallsAreDenials) {
+  const Result result = RunOnce({}, {"/usr/bin/unshare", "--user", "true"});
+  const auto denial = std::ranges::find(result.denials, "unshare", &Denial::operation);
+  ASSERT_NE(denial, result.denials.end());
+  EXPECT_EQ(denial->kind, "syscall");
+  EXPECT_GE(denial->count, 1U);
+}
+
+// One engine, many threads: each run is its own sandbox, and nobody gets another's output.
+TEST(Engine, ManyThreadsAtOnce) {
+  auto engine = Engine::Open();
+  ASSERT_TRUE(engine);
+  std::vector<std::thread> threads;
+  std::atomic<int> good = 0;
+  constexpr int kThreads = 6;
+  constexpr int kRuns = 8;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRuns; ++i) {
+        const std::string word = std::to_string(t) + "-" + std::to_string(i);
+        const auto result = engine->Run({}, {"/bin/echo", word});
+        if (result && result->ok() && result->out.data == word + "\n") ++good;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, kThreads * kRuns);
+}
+
+TEST(Engine, WritableMountIsUsableOnBothSides) {
+  char path[] = "/tmp/belljar-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(path), nullptr);
+  const Result result = RunOnce(Policy().ReadWrite(path, "/workspace"), {"/bin/sh", "-c", "echo inside > file && ls -ln file"});
+  EXPECT_TRUE(result.ok()) << result.err.data << result.message;
+  struct stat status {};
+  const std::string file = std::string(path) + "/file";
+  ASSERT_EQ(::stat(file.c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, ::geteuid()) << "what the guest writes belongs to the owner of the directory";
+  ::unlink(file.c_str());
+  ::rmdir(path);
+}
+
+TEST(Engine, ExplainNeedsNoRun) {
+  auto engine = Engine::Open();
+  ASSERT_TRUE(engine);
+  const auto text = engine->Explain({}, {"/bin/true"});
+  ASSERT_TRUE(text);
+  EXPECT_NE(text->find("seccomp"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace belljar

@@ -1,0 +1,144 @@
+"""Limits: each ends with its own verdict and names the flag that would have to change; output never grows belljar."""
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+import harness
+from harness import belljar, inside, run_json
+
+both = pytest.mark.parametrize("level", ["kernel", "process"])
+
+
+@both
+def test_wall(level):
+    result = run_json("--level", level, "--wall", "0.25s", "--", "/bin/sleep", "10")
+    assert (result.verdict, result.status, result["exit_code"]) == ("timed_out", 124, None), result
+    assert 240 <= result["duration_ms"] < 1300
+    assert "limits.wall = 0.25s" in result["message"] and "--wall" in result["message"]
+
+
+@both
+@pytest.mark.parametrize("limit", [0.05, 0.35])
+def test_fractional_cpu_time(level, limit):
+    result = run_json("--level", level, "--cpu-time", f"{limit}s", "--wall", "20s", "--", "/bin/sh", "-c", "while :; do :; done")
+    assert (result.verdict, result.status) == ("cpu_time", 124), result
+    assert limit * 1000 * 0.9 <= result["usage"]["cpu_ms"] < limit * 1000 + 500
+
+
+@both
+def test_cpus(level):
+    """Half a CPU: a second of work takes about two."""
+    result = run_json("--cpus", "0.5", "--cpu-time", "500ms", "--wall", "20s", *inside(level, "spin", "2"))
+    if result.verdict == "refused":
+        assert not harness.IS_ROOT and "cpus" in result["message"], result
+        return
+    line = next((g for g in result["receipt"]["guards"] if "cpus" in g["guard"]), None)
+    if line is not None and line["state"] != "enforced":
+        assert not harness.IS_ROOT and line["reason"], line
+        return
+    assert result.verdict == "cpu_time", result
+    assert result["duration_ms"] > 700, "limits.cpus = 0.5 did not slow it down"
+
+
+@both
+def test_memory(level):
+    result = run_json("--level", level, "--memory", "80M", "--", harness.PYTHON, "-c", "x = bytearray(400 << 20)")
+    assert (result.verdict, result.status, result["signal"]) == ("out_of_memory", 137, None), result
+    assert "limits.memory = 80M" in result["message"]
+
+
+@both
+def test_open_files(level):
+    result = run_json("--level", level, "--open-files", "50", "--", "/bin/sh", "-c", "ulimit -n; ulimit -Hn")
+    assert result["stdout"].split() == ["50", "50"]
+
+
+@both
+def test_file_size(level):
+    result = run_json("--level", level, "--file-size", "1M", "--", "/bin/sh", "-c", "exec head -c 5M /dev/zero > big")
+    assert (result.verdict, result.status) == ("file_size", 128 + 25), result
+    assert "--file-size" in result["message"]
+
+
+def test_disk_usage_is_told():
+    result = run_json("--", "/bin/sh", "-c", "head -c 3M /dev/zero > three")
+    assert 3 << 20 <= result["usage"]["disk_bytes"] < 4 << 20
+
+
+@both
+def test_usage(level):
+    result = run_json("--level", level, "--", "/bin/sh", "-c", "sleep 0.2 & sleep 0.2 & i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; wait")
+    assert result["usage"]["cpu_ms"] > 5
+    assert result["usage"]["processes_peak"] >= 3
+    assert result["usage"]["memory_peak_bytes"] > 100_000
+
+
+@both
+@pytest.mark.parametrize("flag, argv, verdict", [
+    ("--wall=100ms", ["/bin/sleep", "9"], "timed_out"),
+    ("--cpu-time=50ms", ["/bin/sh", "-c", "while :; do :; done"], "cpu_time"),
+    ("--file-size=10K", ["/bin/sh", "-c", "exec head -c 1M /dev/zero > f"], "file_size"),
+    ("--disk=64K", ["/bin/sh", "-c", "head -c 9M /dev/zero > f"], "disk_limit"),
+    ("--memory=40M", [harness.PYTHON, "-c", "x = bytearray(200 << 20)"], "out_of_memory"),
+])
+def test_one_line_explains(level, flag, argv, verdict):
+    done = belljar("--level", level, flag, "--", *argv)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("belljar:")]
+    assert len(lines) == 1 and verdict in lines[0] and flag.split("=")[0] in lines[0], done.stderr
+    quiet = belljar("--quiet", "--level", level, flag, "--", *argv)
+    assert "belljar:" not in quiet.stderr and quiet.returncode == done.returncode
+
+
+def peak_of_belljar(*arguments):
+    """Runs belljar with --json and returns (its own peak memory in KiB, the Result). Guests are not in ru_maxrss: wait4
+    gives the maximum of belljar and the children that it has waited for, so those are kept small (static guests)."""
+    read_end, write_end = os.pipe()
+    pid = os.posix_spawn(harness.BELLJAR, [harness.BELLJAR, "run", "--json", *map(str, arguments)], os.environ,
+                         file_actions=[(os.POSIX_SPAWN_DUP2, write_end, 1), (os.POSIX_SPAWN_CLOSE, read_end)])
+    os.close(write_end)
+    text = b""
+    with open(read_end, "rb") as stream:
+        text = stream.read()
+    _, status, usage = os.wait4(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, text
+    return usage.ru_maxrss, json.loads(text)
+
+
+@both
+@pytest.mark.parametrize("kind", ["text", "binary", "both"])
+def test_output_flood_does_not_grow_belljar(level, kind):
+    quiet = min(peak_of_belljar(*inside(level, "flood", kind, 1))[0] for _ in range(3))
+    began = time.monotonic()
+    peak, result = peak_of_belljar(*inside(level, "flood", kind, 300_000_000))
+    print(f"{level} {kind}: peak {peak} KiB, {quiet} KiB with no output; 300 MB in {time.monotonic() - began:.1f} s")
+    assert result["stdout_bytes"] + result["stderr_bytes"] == 300_000_000
+    assert result["stdout_bytes"] - result["stdout_dropped"] == 65536, "64K are kept by default"
+    assert peak - quiet < 2048, "300 MB of output made belljar grow by 2 MB or more"
+
+
+def test_streamed_flood_does_not_grow_belljar():
+    def peak(size):
+        arguments = [harness.BELLJAR, "run", "--output", "unlimited", *inside("kernel", "flood", "text", size)]
+        process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        return usage.ru_maxrss
+
+    quiet = min(peak(1) for _ in range(3))
+    assert peak(300_000_000) - quiet < 2048
+
+
+def test_denial_flood_does_not_hurt():
+    """A guest that makes refused calls without end is slowed down by nobody but itself."""
+    code = "import ctypes; c = ctypes.CDLL(None)\nfor i in range(30000): c.mount(0, 0, 0, 0, 0)\nprint('done')"
+    began = time.monotonic()
+    result = run_json("--wall", "30s", "--", harness.PYTHON, "-c", code)
+    assert result.verdict == "exited" and result["stdout"] == "done\n", result
+    assert time.monotonic() - began < 15
+    mount = next(d for d in result["denials"] if d["operation"] == "mount")
+    assert mount["count"] > 1000
