@@ -48,13 +48,18 @@ std::size_t Piece(std::string_view text, bool& valid) {
 }
 
 void AppendEscape(std::string& out, unsigned char c) {
+  static constexpr std::string_view kHex = "0123456789abcdef";
   switch (c) {
     case '"': out += "\\\""; return;
     case '\\': out += "\\\\"; return;
     case '\n': out += "\\n"; return;
     case '\r': out += "\\r"; return;
     case '\t': out += "\\t"; return;
-    default: fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
+    default:
+      // By hand: a guest may fill its whole output with such bytes.
+      out += "\\u00";
+      out += kHex[c >> 4];
+      out += kHex[c & 0xF];
   }
 }
 

@@ -169,10 +169,13 @@ void FileView::Proc() {
 // Options of a private filesystem that holds at most `size` bytes and limits.files inodes.
 std::string BoundedTmpfs(const Draft& draft, std::uint64_t size, const char* mode, unsigned owner) {
   const std::uint64_t inodes = draft.request.policy.limits.files;
-  std::string result;
-  if (size != kUnlimited) result += Options({{"size", std::to_string(size)}});
-  if (inodes != kUnlimited) result += Options({{"nr_inodes", std::to_string(inodes)}});
-  return result + Options({{"mode", mode}, {"uid", std::to_string(owner)}, {"gid", std::to_string(owner)}});
+  // tmpfs has defaults of its own, half of the memory; 0 is its word for none.
+  const auto number = [](std::uint64_t value) { return value == kUnlimited ? "0" : std::to_string(value); };
+  return Options({{"size", number(size)},
+                  {"nr_inodes", number(inodes)},
+                  {"mode", mode},
+                  {"uid", std::to_string(owner)},
+                  {"gid", std::to_string(owner)}});
 }
 
 // The private, bounded, writable places.

@@ -55,7 +55,7 @@ def test_network_on_own_loopback(sandbox, python):
 def test_system(sandbox, python):
     assert sandbox.run(python, "/programs/system_work.py").stdout.splitlines() == [
         "user guest guest guest", "home /tmp/home /tmp/home /tmp/home", "cwd /workspace /tmp",
-        "zone 2024-01-15T00:00:00+01:00 True", "ctypes 1.0 [1, 2, 3, 4, 5]", "system ok"]
+        "zone 2024-01-15T00:00:00+01:00 True", "ctypes 1.0 [1, 2, 3, 4, 5]", "text C.UTF-8 UTF-8 1", "system ok"]
 
 
 def test_venv_made_inside(sandbox, python):

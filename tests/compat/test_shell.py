@@ -40,11 +40,11 @@ head -c 10 /dev/urandom | od -An -tx1 | wc -w
 split -n 2 zero part. && cat part.* | cmp - zero && echo same
 date -u -d @0 +%F; TZ=Asia/Tokyo date -d @0 +%H; nproc >/dev/null; df -h . >/dev/null; free >/dev/null; ps -o comm= -p $$
 env -i A=1 sh -c 'echo $A'; nice -n 5 nice; tty || true; mktemp -u | cut -c1-9; truncate -s 1M big; shred -u big; ls | wc -l
-flock lock echo locked; yes | head -2 | tail -1; grep -rl two . | sort | head -1; tail -c 4 b/list; tsort </dev/null
+flock lock echo locked; yes | head -2 | tail -1; grep -rl two . | sort | head -1; tail -c 4 b/list; sync; uptime >/dev/null; taskset 1 ionice -c3 prlimit --nofile=100 stdbuf -o0 echo tuned
 """
     assert sandbox.run("sh", "-e", "-c", script).stdout.splitlines() == [
-        "awk 3", "hree,wo", "8bb1", "1", "750", "1024", "10", "same", "1970-01-01", "09", "sh", "1", "5", "not a tty",
-        "/tmp/tmp.", "7", "locked", "y", "./b/list", "two"]
+        "awk 3", "hree,wo", "4eb8", "1", "750", "1024", "10", "same", "1970-01-01", "09", "sh", "1", "5", "not a tty",
+        "/tmp/tmp.", "7", "locked", "y", "./b/list", "two", "tuned"]
 
 
 def test_parallel_pipes(sandbox):

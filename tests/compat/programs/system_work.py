@@ -12,6 +12,7 @@ import platform
 import pwd
 import random
 import secrets
+import subprocess
 import sysconfig
 import tempfile
 import time
@@ -44,4 +45,9 @@ for path in ("/proc/self/status", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat"
         assert pathlib.Path(path).read_bytes()
     except OSError as error:
         print("missing", path, error.strerror)
+# What is not there must be "no such file": exists() raises on "permission denied".
+for path in ("/sys/fs/cgroup/cpu.max", "/sys/devices/system/cpu/online", "/var/lib/dpkg", "/run/systemd", "/etc/gitconfig"):
+    assert not pathlib.Path(path).exists(), path
+assert os.listdir("/sys") == []
+print("text", os.environ.get("LANG"), locale.getpreferredencoding(), subprocess.check_output(["bash", "-c", "x=ü; echo ${#x}"]).decode().strip())
 print("system ok")

@@ -1,0 +1,140 @@
+"""Nothing is left behind: after many mixed runs, after kill -9 of belljar at any moment, after several at once.
+
+1,000 runs and 100 kills; BELLJAR_LONG=1 makes it 10,000 and 500.
+"""
+
+import collections
+import concurrent.futures
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+import harness
+from harness import inside, run_json
+
+RUNS = 10_000 if harness.LONG else 1000
+KILLS = 500 if harness.LONG else 100
+
+MIX = [
+    ("ok", lambda: ["--", "/bin/true"], {"exited"}),
+    ("output", lambda: ["--", "/bin/sh", "-c", "echo out; echo err >&2; exit 3"], {"exited"}),
+    ("timeout", lambda: ["--wall", "40ms", "--", "/bin/sh", "-c", "sleep 9 & sleep 9"], {"timed_out"}),
+    ("crash", lambda: inside("kernel", "crash", "fault"), {"signaled"}),
+    ("memory", lambda: ["--memory", "24M", *inside("kernel", "memory", "anonymous", 200)], {"out_of_memory"}),
+    ("bomb", lambda: ["--processes", "16", "--wall", "150ms", *inside("kernel", "fork_bomb", "churn")],
+     {"process_limit", "timed_out"}),
+    ("refused", lambda: ["--net", "full", "--", "/bin/true"], {"refused"}),
+    ("missing", lambda: ["--", "/no/such/program"], {"exited"}),
+    ("no mount", lambda: ["--ro", "/no/such/directory", "--", "/bin/true"], {"refused"}),
+    ("disk", lambda: ["--disk", "1M", "--", "/bin/sh", "-c", "head -c 3M /dev/zero > f"], {"disk_limit"}),
+    ("process", lambda: ["--level", "process", "--", "/bin/sh", "-c", "mkdir -p a/b/c; echo x > a/b/c/f; ln -s / a/root; chmod 0 a/b"],
+     {"exited"}),
+    ("process timeout", lambda: ["--level", "process", "--wall", "40ms", "--", "/bin/sh", "-c", "setsid sleep 9 & sleep 9"],
+     {"timed_out"}),
+]
+
+
+def test_mixed_runs_leave_nothing(leftovers):
+    chosen = random.Random(1)
+    wrong, counts = [], collections.Counter()
+
+    def one(index):
+        name, arguments, verdicts = MIX[index % len(MIX)]
+        result = run_json(*arguments())
+        counts[result.verdict] += 1
+        if result.verdict not in verdicts:
+            wrong.append((name, result.verdict, result["message"]))
+
+    order = list(range(RUNS))
+    chosen.shuffle(order)
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        list(pool.map(one, order))
+    print(dict(counts))
+    assert not wrong, f"{len(wrong)} of {RUNS}, such as {wrong[:5]}"
+    leftovers.check()
+
+
+VICTIMS = [
+    lambda word: ["--wall", "20s", "--", "/bin/sh", "-c", f"sleep 19.{word[-6:]} & setsid sleep 18 & sleep 17", word],
+    lambda word: ["--wall", "20s", "--level", "process", "--", "/bin/sh", "-c", "setsid sleep 19 & sleep 18", word],
+    lambda word: ["--wall", "20s", "--processes", "30", *inside("kernel", "fork_bomb", "churn", "-1", word)],
+    lambda word: ["--wall", "20s", "--json", *inside("kernel", "flood", "text", 0, word)],
+    lambda word: ["--wall", "20s", "--level", "process", *inside("process", "outlive", "many", "beats", word)[2:]],
+]
+
+
+def test_kill_9_leaves_nothing(leftovers):
+    """At random moments: while it sets up, runs, or cleans up."""
+    chosen = random.Random(2)
+    word = harness.token()
+    for i in range(KILLS):
+        process = subprocess.Popen([harness.BELLJAR, "run", *VICTIMS[i % len(VICTIMS)](word)], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(chosen.choice([0, 0.001, 0.002, 0.003, 0.005, 0.008, 0.012, 0.02, 0.05, 0.1]) * chosen.random())
+        process.kill()
+        process.wait()
+    assert harness.wait_until(lambda: not harness.processes_with(word)), f"alive after 5 s: {harness.processes_with(word)}"
+    leftovers.check()
+
+
+def test_control_kill_9_of_a_plain_parent_leaves_its_tree():
+    word = harness.token()
+    process = subprocess.Popen(["/bin/sh", "-c", "/bin/sh -c 'sleep 20; :' " + word + " & wait"])
+    assert harness.wait_until(lambda: len(harness.processes_with(word)) >= 2)
+    process.kill()
+    process.wait()
+    time.sleep(0.1)
+    left = harness.processes_with(word)
+    assert left, "without a sandbox the tree must survive, or the test above shows nothing"
+    for pid in harness.descendants():
+        os.kill(pid, signal.SIGKILL)
+    harness.Leftovers().check(1)
+
+
+@pytest.mark.parametrize("level", ["kernel", "process"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
+def test_signals_to_belljar_end_the_tree(level, number, leftovers):
+    word = harness.token()
+    process = subprocess.Popen([harness.BELLJAR, "run", "--level", level, "--", "/bin/sh", "-c", "setsid sleep 20 & sleep 20; :", word],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert harness.wait_until(lambda: any(
+        pathlib.Path(f"/proc/{pid}/comm").read_text() == "sh\n" for pid in harness.processes_with(word)))
+    process.send_signal(number)
+    began = time.monotonic()
+    stderr = process.communicate(timeout=10)[1]
+    took = time.monotonic() - began
+    assert process.returncode == 130, "cancelled"
+    assert "cancelled" in stderr
+    assert took < 1, f"took {took * 1000:.0f} ms"
+    assert not harness.processes_with(word)
+
+
+def test_runs_at_once_do_not_mix(leftovers):
+    def one(index):
+        result = run_json("--", "/bin/sh", "-c", f"echo {index} > file; sleep 0.02; cat file; ls | wc -l")
+        return result["stdout"].split() == [str(index), "1"]
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(one, range(40)))
+    leftovers.check()
+
+
+def test_leftovers_are_seen(tmp_path):
+    """The check itself must be able to fail."""
+    before = harness.Leftovers()
+    process = subprocess.Popen(["/bin/sleep", "30"])
+    with pytest.raises(AssertionError, match="process .* sleep"):
+        before.check(0.2)
+    process.kill()
+    process.wait()
+    path = f"/tmp/belljar-test-{os.getpid()}"
+    os.mkdir(path)
+    with pytest.raises(AssertionError, match="file /tmp/belljar-test"):
+        before.check(0.2)
+    os.rmdir(path)
+    before.check(1)
