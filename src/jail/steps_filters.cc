@@ -45,6 +45,16 @@ int LandlockAllow(Context& context, const plan::Step& step) {
   return static_cast<int>(result);
 }
 
+int Rlimit(Context& context, const plan::Step& step) {
+  // A bound may be lower than asked for, where the caller's own is; it is never higher.
+  struct rlimit limit = {};
+  if (syscall(SYS_prlimit64, 0, step.value, nullptr, &limit) != 0) return -1;
+  if (step.more_value < limit.rlim_max) limit.rlim_max = step.more_value;
+  limit.rlim_cur = limit.rlim_max;
+  context.detail = 1;
+  return static_cast<int>(syscall(SYS_prlimit64, 0, step.value, &limit, nullptr));
+}
+
 int Affinity(const plan::Step& step) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return -1;
@@ -93,10 +103,8 @@ int Seccomp(Context& context, const plan::Step& step) {
 
 int DoFilterStep(Context& context, const plan::Step& step) {
   switch (step.op) {
-    case plan::Op::kRlimit: {
-      const struct rlimit limit = {step.more_value, step.more_value};
-      return static_cast<int>(syscall(SYS_prlimit64, 0, step.value, &limit, nullptr));
-    }
+    case plan::Op::kRlimit:
+      return Rlimit(context, step);
     case plan::Op::kAffinity:
       return Affinity(step);
     case plan::Op::kDropCapabilities:
