@@ -21,7 +21,7 @@ constexpr std::uint64_t kDevice = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_
 // there anyway is not listed: no guest is root.
 constexpr std::array kMaskedProcFiles = {
     "bootconfig", "buddyinfo", "cgroups",   "cmdline",   "config.gz", "consoles",    "crypto",    "devices",
-    "diskstats",  "dma",       "fb",        "interrupts", "iomem",    "ioports",     "kallsyms",  "kcore",
+    "diskstats",  "dma",       "execdomains", "fb",        "interrupts", "iomem",    "ioports",     "kallsyms",  "kcore",
     "key-users",  "keys",      "kmsg",      "locks",     "mdstat",    "misc",        "modules",   "mtrr",
     "partitions", "sched_debug", "schedstat", "softirqs", "swaps",    "sysrq-trigger", "timer_list", "vmstat",
     "zoneinfo"};

@@ -119,7 +119,7 @@ def test_read_only_mount(shared):
 def test_read_write_mount_is_usable_on_both_sides(shared):
     (shared / "from-host").write_text("hello")
     (shared / "from-host").chmod(0o600)
-    script = ("cat from-host && echo bye > from-guest && mkdir d && echo x > d/e && echo more >> from-host && chmod 640 from-guest"
+    script = ("cat from-host && echo && echo bye > from-guest && mkdir d && echo x > d/e && echo more >> from-host && chmod 640 from-guest"
               " && ln -s from-guest link && mv d moved && stat -c '%u %g' from-host from-guest")
     result = run_json("--rw", f"{shared}:/workspace", "--workdir", "/workspace", "--", "/bin/sh", "-c", script)
     assert result["exit_code"] == 0, result
