@@ -19,7 +19,7 @@ both = pytest.mark.parametrize("level", ["kernel", "process"])
 
 def inside_status(level="kernel", *arguments):
     text = run_json("--level", level, *arguments, "--", "/bin/cat", "/proc/self/status")["stdout"]
-    return dict(re.findall(r"^(\w+):\s*(.*)$", text, re.M))
+    return dict(re.findall(r"^(\w+):[ \t]*(.*)$", text, re.M))
 
 
 # -- ids, groups, capabilities ---------------------------------------------------------------------------------------------
@@ -64,11 +64,21 @@ def test_no_new_privileges(level):
     assert inside_status(level)["NoNewPrivs"] == "1"
 
 
-def test_setuid_programs_gain_nothing():
-    found = subprocess.run(["find", "/usr/bin", "-perm", "-4000", "-name", "su*"], capture_output=True, text=True).stdout.split()
-    result = run_json("--", "/bin/sh", "-c", "for f in /usr/bin/su /usr/bin/passwd /usr/bin/mount /usr/bin/newuidmap; do [ -e $f ] && stat -c '%A %n' $f; done; grep ' /usr ' /proc/self/mountinfo")
-    assert "nosuid" in result["stdout"], result
-    print(found)
+def test_setuid_programs_gain_nothing(tmp_path):
+    """Twice: the mount is nosuid, and no_new_privs holds. Shown on a program that root has made setuid, where root tests."""
+    mount = run_json("--", "/bin/grep", " /usr ", "/proc/self/mountinfo")["stdout"]
+    assert "nosuid" in mount
+    if harness.IS_ROOT:
+        place = tmp_path / "bin"
+        tmp_path.chmod(0o755)
+        place.mkdir(mode=0o755)
+        subprocess.run(["cp", "/usr/bin/id", str(place / "id")], check=True)
+        os.chmod(place / "id", 0o4755)
+        control = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", str(place / "id"), "-u"],
+                                 capture_output=True, text=True).stdout
+        assert control == "0\n", "outside, the setuid bit must work"
+        result = run_json("--ro", f"{place}:/setuid", "--", "/setuid/id", "-u")
+        assert result["stdout"].strip() not in ("0", ""), result
 
 
 # -- descriptors -----------------------------------------------------------------------------------------------------------
@@ -160,18 +170,9 @@ def test_nothing_of_the_caller_is_visible(shared, monkeypatch):
     result = run_json("--pass-env", f"NAME_{marker}", "--", PYTHON, "-c", SEARCH, input=marker[::-1] + "\n", cwd=place)
     assert result["stdout"].endswith("searched\n"), result
     assert result["stdout"] == "searched\n", "visible: " + result["stdout"]
-    control = subprocess.run([PYTHON, "-c", SEARCH], input=marker[::-1] + "\n", capture_output=True, text=True, cwd=place,
+    control = subprocess.run(["/bin/sh", "-c", '"$@"; :', "sh", PYTHON, "-c", SEARCH], input=marker[::-1] + "\n", capture_output=True, text=True, cwd=place,
                              env={**os.environ, "CALLER_SECRET": marker}).stdout
     assert "found in" in control, "outside, the marker must be found"
-
-
-def test_mount_sources_are_not_told(shared):
-    """mountinfo shows where a mount comes from within its filesystem; that path is the host's business."""
-    place = shared / "name-of-the-host"
-    place.mkdir()
-    result = run_json("--ro", f"{place}:/data", "--", "/bin/cat", "/proc/self/mountinfo")
-    if "name-of-the-host" in result["stdout"]:
-        print("known: mountinfo tells the source of a bind mount; only statmount-era kernels could hide it")
 
 
 def test_pid_1_is_closed():
@@ -185,9 +186,10 @@ for name in ('environ', 'mem', 'maps', 'fd', 'root', 'cwd', 'exe', 'ns/net', 'ns
         else: data = open(path, 'rb').read(1)
         if data: print('readable', name, data)
     except OSError: pass
-print(open('/proc/1/cmdline').read().replace(chr(0), ' ').strip())
+try: print(open('/proc/1/cmdline').read())
+except OSError: pass
 """
-    assert run_json("--", PYTHON, "-c", code)["stdout"] == "\n"
+    assert run_json("--", PYTHON, "-c", code)["stdout"].strip("\0\n") == ""
 
 
 def test_pid_1_survives_signals():
@@ -195,19 +197,22 @@ def test_pid_1_survives_signals():
     assert result.verdict == "exited" and result["stdout"] == "alive\n", result
 
 
-def test_core_pattern_and_host_names():
-    host = socket.gethostname()
-    result = run_json("--", "/bin/sh", "-c", "uname -n; cat /etc/hostname; cat /proc/self/cgroup")
-    assert result["stdout"].splitlines()[:2] == ["belljar", "belljar"]
-    assert host not in result["stdout"].split() or host == "belljar"
-    assert "process_api" not in result["stdout"] and all(line.endswith(":/") for line in result["stdout"].splitlines()[2:]), result
+def test_host_names():
+    result = run_json("--", "/bin/sh", "-c", "uname -n; cat /etc/hostname")
+    assert result["stdout"] == "belljar\nbelljar\n"
+
+
+def test_control_groups_are_not_told():
+    """Inside the cgroup namespace the guest's own group is the root; a path would tell names and pids of the host."""
+    result = run_json("--", "/bin/cat", "/proc/self/cgroup")
+    assert all(line.endswith(":/") for line in result["stdout"].splitlines()), result["stdout"]
 
 
 # -- the host's processes, sockets, files ------------------------------------------------------------------------------------
 
 def test_processes_of_the_host_are_invisible():
     result = run_json("--", PYTHON, "-c", "import os; print(sorted(int(p) for p in os.listdir('/proc') if p.isdigit()))")
-    assert eval(result["stdout"]) in ([1, 2], [1, 2, 3]), result["stdout"]
+    assert result["stdout"] in ("[2]\n", "[1, 2]\n"), result["stdout"]
 
 
 def test_landlock_scope_holds_abstract_sockets_of_another_namespace(tmp_path):
@@ -303,13 +308,12 @@ def test_links_out_of_a_mount(shared):
 
 def test_work_directory_by_descriptor():
     """cwd=/proc/self/fd/N was a way out of other sandboxes: the working directory is resolved inside."""
-    for workdir in ("/proc/self/fd/7", "/proc/self/fd/8/../../..", "/proc/1/root", "/proc/thread-self/cwd"):
-        directory = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
-        os.dup2(directory, 7, inheritable=True)
-        result = run_json("--workdir", workdir, "--", "/bin/sh", "-c", "pwd; ls", pass_fds=[7])
-        os.close(7)
-        os.close(directory)
+    directory = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    os.set_inheritable(directory, True)
+    for workdir in (f"/proc/self/fd/{directory}", f"/proc/self/fd/{directory}/../../..", "/proc/1/root", "/proc/thread-self/cwd"):
+        result = run_json("--workdir", workdir, "--", "/bin/sh", "-c", "pwd; ls", pass_fds=[directory])
         assert "boot" not in result["stdout"].split() and "root" not in result["stdout"].split(), result
+    os.close(directory)
 
 
 def test_sysv_and_posix_ipc_are_private():
