@@ -73,6 +73,45 @@ int EmptyDirectory(int directory) {
   }
 }
 
+// The pid in a name like "belljar-1234-5f…", or 0.
+int OwnerOf(const char* name) {
+  static constexpr char kPrefix[] = "belljar-";
+  if (strncmp(name, kPrefix, sizeof kPrefix - 1) != 0) return 0;
+  int pid = 0;
+  for (const char* digit = name + sizeof kPrefix - 1; *digit >= '0' && *digit <= '9' && pid < 100'000'000; ++digit) {
+    pid = pid * 10 + (*digit - '0');
+  }
+  return pid;
+}
+
+// Removes what earlier runs left beside `path` because they were killed together with their janitor: empty cgroups whose
+// owner is gone. An hour old at least: the owner may be in another pid namespace and only look gone.
+void RemoveOrphans(const char* path) {
+  char parent[512];
+  const char* slash = strrchr(path, '/');
+  if (slash == nullptr) return;
+  const auto length = static_cast<size_t>(slash - path);
+  memcpy(parent, path, length);
+  parent[length] = '\0';
+  const int directory = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return;
+  alignas(struct dirent64) char buffer[8192];
+  long got = 0;
+  while ((got = getdents64(directory, buffer, sizeof buffer)) > 0) {
+    for (long at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const struct dirent64*>(buffer + at);
+      at += entry->d_reclen;
+      const int owner = OwnerOf(entry->d_name);
+      if (owner == 0 || kill(owner, 0) == 0 || errno != ESRCH) continue;
+      struct stat status;
+      if (fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      if (time(nullptr) - status.st_mtime < 3600) continue;
+      unlinkat(directory, entry->d_name, AT_REMOVEDIR);
+    }
+  }
+  close(directory);
+}
+
 }  // namespace
 
 void KillChildren() {
@@ -128,6 +167,10 @@ void RemoveLeftovers(const Leftovers& leftovers) {
 void Janitor(const Leftovers& leftovers, int lifeline) {
   prctl(PR_SET_NAME, "belljar-janitor", 0, 0, 0);
   setsid();  // Ctrl-C is for the run, not for its clean-up.
+  for (const auto& cgroup : leftovers.cgroups) {
+    if (cgroup[0] == '\0') break;
+    RemoveOrphans(cgroup);
+  }
   char byte = 0;
   ssize_t got = 0;
   while ((got = read(lifeline, &byte, 1)) < 0 && errno == EINTR) {

@@ -32,3 +32,10 @@ def test_leak_check_says_why(sandbox, system):
     outcome = sandbox.attempt("sh", "-c", script, stdin="int main(void) { return 0; }\n")
     assert outcome.result["exit_code"] != 0 and "LeakSanitizer" in outcome.stderr
     assert "ptrace" in [d["operation"] for d in outcome.denials]
+
+
+def test_fakeroot_as_it_is(sandbox, system):
+    """The real chown fails by EINVAL and not, as on a host, by EPERM, which is all that fakeroot passes over."""
+    system("fakeroot")
+    outcome = sandbox.attempt("fakeroot", "sh", "-c", "touch f; chown 12:34 f")
+    assert outcome.result["exit_code"] != 0 and "Invalid argument" in outcome.stderr, outcome.describe()
