@@ -55,7 +55,7 @@ std::string_view Name(GuardState state);
 
 /// One line of a receipt: a mechanism, whether it really held, and through what.
 struct GuardReceipt {
-  std::string guard;   ///< "user namespace", "seccomp", "memory limit" …
+  std::string guard;  ///< "user namespace", "seccomp", "memory limit" …
   GuardState state = GuardState::kOff;
   std::string by;      ///< The mechanism: "cgroup v1 memory", "landlock ABI 7", "clone(CLONE_NEWPID)" …
   std::string reason;  ///< Why it is partial, absent or off.
@@ -78,9 +78,9 @@ struct Usage {
 
 /// A captured stream. The head and the tail are kept when it was larger than limits.output.
 struct Output {
-  std::string data;             ///< Head and tail; where bytes were dropped a line between them says how many.
-  std::uint64_t bytes = 0;      ///< All that the command wrote.
-  std::uint64_t dropped = 0;    ///< How many of them are not in `data`.
+  std::string data;           ///< Head and tail; where bytes were dropped a line between them says how many.
+  std::uint64_t bytes = 0;    ///< All that the command wrote.
+  std::uint64_t dropped = 0;  ///< How many of them are not in `data`.
 };
 
 struct [[nodiscard]] Result {

@@ -1,8 +1,8 @@
 #include <belljar/engine.h>
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
@@ -101,9 +101,10 @@ TEST(Engine, ManyThreadsAtOnce) {
 TEST(Engine, WritableMountIsUsableOnBothSides) {
   char path[] = "/tmp/belljar-test-XXXXXX";
   ASSERT_NE(::mkdtemp(path), nullptr);
-  const Result result = RunOnce(Policy().ReadWrite(path, "/workspace"), {"/bin/sh", "-c", "echo inside > file && ls -ln file"});
+  const Result result =
+      RunOnce(Policy().ReadWrite(path, "/workspace"), {"/bin/sh", "-c", "echo inside > file && ls -ln file"});
   EXPECT_TRUE(result.ok()) << result.err.data << result.message;
-  struct stat status {};
+  struct stat status{};
   const std::string file = std::string(path) + "/file";
   ASSERT_EQ(::stat(file.c_str(), &status), 0);
   EXPECT_EQ(status.st_uid, ::geteuid()) << "what the guest writes belongs to the owner of the directory";

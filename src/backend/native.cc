@@ -68,7 +68,8 @@ bool LearnFromFailure(const NativeOutcome& outcome, sys::HostFacts& facts) {
     return true;
   }
   const bool denied = outcome.failed_errno == EPERM || outcome.failed_errno == EACCES ||
-                      outcome.failed_errno == ENOSPC || outcome.failed_errno == EUSERS || outcome.failed_errno == EINVAL;
+                      outcome.failed_errno == ENOSPC || outcome.failed_errno == EUSERS ||
+                      outcome.failed_errno == EINVAL;
   if (!denied || !facts.user_namespaces) return false;
   const auto usable = sys::ProbeNamespaceForm();
   if (usable) return false;

@@ -28,7 +28,7 @@ void OnSignal(int) { g_cancel->Cancel(); }
 // Ctrl-C and friends end the whole tree and then us, with a result.
 void CatchSignals(const CancelToken& token) {
   g_cancel = &token;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = OnSignal;
   action.sa_flags = SA_RESTART;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaction(signal, &action, nullptr);
@@ -71,8 +71,8 @@ void PrintJson(const Result& result) {
 
 void PrintEnding(const Result& result) {
   if (result.message.empty()) return;
-  const std::string line = fmt::format("belljar: {} after {:.0f} ms: {}\n", Name(result.verdict), result.duration_ms,
-                                       result.message);
+  const std::string line =
+      fmt::format("belljar: {} after {:.0f} ms: {}\n", Name(result.verdict), result.duration_ms, result.message);
   std::fputs(line.c_str(), stderr);
 }
 

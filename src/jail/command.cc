@@ -62,14 +62,10 @@ int Exec(Context& context, char** argv, char** envp) {
 int DoCommandStep(Context& context, const plan::Step& step) {
   context.detail = 0;
   switch (step.op) {
-    case plan::Op::kNewSession:
-      return NewSession(context, step);
-    case plan::Op::kStdio:
-      return Stdio(context);
-    case plan::Op::kWorkdir:
-      return chdir(plan::Text(context.plan, step.text));
-    default:
-      return DoStep(context, step);
+    case plan::Op::kNewSession: return NewSession(context, step);
+    case plan::Op::kStdio: return Stdio(context);
+    case plan::Op::kWorkdir: return chdir(plan::Text(context.plan, step.text));
+    default: return DoStep(context, step);
   }
 }
 

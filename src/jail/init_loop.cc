@@ -1,5 +1,5 @@
-// Sandbox init after the start: reaps, keeps the deadline, ends everything. The one arbiter of how a run ended: exit and
-// deadline can't both be reported, because one thread reports one of them.
+// Sandbox init after the start: reaps, keeps the deadline, ends everything. The one arbiter of how a run ended: exit
+// and deadline can't both be reported, because one thread reports one of them.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

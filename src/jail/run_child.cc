@@ -26,8 +26,7 @@ int DoStep(Context& context, const plan::Step& step) {
     case plan::Op::kMask:
     case plan::Op::kReadOnly:
     case plan::Op::kSealRoot:
-    case plan::Op::kPivot:
-      return DoFileStep(context, step);
+    case plan::Op::kPivot: return DoFileStep(context, step);
     case plan::Op::kLandlockRules:
     case plan::Op::kLandlockAllow:
     case plan::Op::kLandlockEnforce:
@@ -35,10 +34,8 @@ int DoStep(Context& context, const plan::Step& step) {
     case plan::Op::kRlimit:
     case plan::Op::kAffinity:
     case plan::Op::kDropCapabilities:
-    case plan::Op::kNoNewPrivileges:
-      return DoFilterStep(context, step);
-    default:
-      return DoIdentityStep(context, step);
+    case plan::Op::kNoNewPrivileges: return DoFilterStep(context, step);
+    default: return DoIdentityStep(context, step);
   }
 }
 

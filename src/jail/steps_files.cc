@@ -1,5 +1,5 @@
-// Builds the guest's file view by descriptor: open_tree, fsmount, move_mount. No path of the host is resolved inside the
-// new root and no path of the guest outside of it.
+// Builds the guest's file view by descriptor: open_tree, fsmount, move_mount. No path of the host is resolved inside
+// the new root and no path of the guest outside of it.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -140,7 +140,11 @@ int Proc(Context& context, const plan::Step& step) {
 
 int Devpts(Context& context, const plan::Step& step) {
   // Every devpts mount is an instance of its own since Linux 4.7: the host's terminals are not in it.
-  static constexpr char kOptions[] = "ptmxmode\0" "0666\0" "mode\0" "0620\0";
+  static constexpr char kOptions[] =
+      "ptmxmode\0"
+      "0666\0"
+      "mode\0"
+      "0620\0";
   return MountNew(context, step, "devpts", kOptions, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 }
 
@@ -254,41 +258,26 @@ int DoFileStep(Context& context, const plan::Step& step) {
     case plan::Op::kPrivateMounts:
       // SECURITY: first of all, or what follows would propagate to the host.
       return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
-    case plan::Op::kNewRoot:
-      return NewRoot(context, step);
+    case plan::Op::kNewRoot: return NewRoot(context, step);
     case plan::Op::kHostRoot:
       context.root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
       return context.root < 0 ? -1 : 0;
-    case plan::Op::kDirectory:
-      return Directory(context, step);
-    case plan::Op::kSymlink:
-      return symlinkat(more, context.root, Relative(text));
+    case plan::Op::kDirectory: return Directory(context, step);
+    case plan::Op::kSymlink: return symlinkat(more, context.root, Relative(text));
     case plan::Op::kFile:
       return WriteFile(context.root, Relative(text), more, step.more_value, O_CREAT | O_EXCL,
                        static_cast<unsigned>(step.value));
-    case plan::Op::kMountPoint:
-      return MountPoint(context, step);
-    case plan::Op::kBind:
-      return Bind(context, step);
-    case plan::Op::kTmpfs:
-      return MountNew(context, step, "tmpfs", more, step.value);
-    case plan::Op::kProc:
-      return Proc(context, step);
-    case plan::Op::kDevpts:
-      return Devpts(context, step);
-    case plan::Op::kMaskSource:
-      return MaskSource(context, text);
-    case plan::Op::kMask:
-      return Mask(context, step);
-    case plan::Op::kReadOnly:
-      return ReadOnly(context, text);
-    case plan::Op::kSealRoot:
-      return SealRoot(context);
-    case plan::Op::kPivot:
-      return Pivot(context);
-    default:
-      errno = EINVAL;
-      return -1;
+    case plan::Op::kMountPoint: return MountPoint(context, step);
+    case plan::Op::kBind: return Bind(context, step);
+    case plan::Op::kTmpfs: return MountNew(context, step, "tmpfs", more, step.value);
+    case plan::Op::kProc: return Proc(context, step);
+    case plan::Op::kDevpts: return Devpts(context, step);
+    case plan::Op::kMaskSource: return MaskSource(context, text);
+    case plan::Op::kMask: return Mask(context, step);
+    case plan::Op::kReadOnly: return ReadOnly(context, text);
+    case plan::Op::kSealRoot: return SealRoot(context);
+    case plan::Op::kPivot: return Pivot(context);
+    default: errno = EINVAL; return -1;
   }
 }
 

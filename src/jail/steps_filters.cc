@@ -103,25 +103,15 @@ int Seccomp(Context& context, const plan::Step& step) {
 
 int DoFilterStep(Context& context, const plan::Step& step) {
   switch (step.op) {
-    case plan::Op::kRlimit:
-      return Rlimit(context, step);
-    case plan::Op::kAffinity:
-      return Affinity(step);
-    case plan::Op::kDropCapabilities:
-      return DropCapabilities(context, step);
-    case plan::Op::kNoNewPrivileges:
-      return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    case plan::Op::kLandlockRules:
-      return LandlockRules(context, step);
-    case plan::Op::kLandlockAllow:
-      return LandlockAllow(context, step);
-    case plan::Op::kLandlockEnforce:
-      return static_cast<int>(syscall(SYS_landlock_restrict_self, context.landlock, 0));
-    case plan::Op::kSeccomp:
-      return Seccomp(context, step);
-    default:
-      errno = EINVAL;
-      return -1;
+    case plan::Op::kRlimit: return Rlimit(context, step);
+    case plan::Op::kAffinity: return Affinity(step);
+    case plan::Op::kDropCapabilities: return DropCapabilities(context, step);
+    case plan::Op::kNoNewPrivileges: return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    case plan::Op::kLandlockRules: return LandlockRules(context, step);
+    case plan::Op::kLandlockAllow: return LandlockAllow(context, step);
+    case plan::Op::kLandlockEnforce: return static_cast<int>(syscall(SYS_landlock_restrict_self, context.landlock, 0));
+    case plan::Op::kSeccomp: return Seccomp(context, step);
+    default: errno = EINVAL; return -1;
   }
 }
 

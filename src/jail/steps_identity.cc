@@ -127,37 +127,24 @@ int CloseFds(Context& context) {
 int DoIdentityStep(Context& context, const plan::Step& step) {
   const char* text = plan::Text(context.plan, step.text);
   switch (step.op) {
-    case plan::Op::kHideCaller:
-      return HideCaller(context);
+    case plan::Op::kHideCaller: return HideCaller(context);
     case plan::Op::kDieWithParent:
       // Init catches the signal and ends everything in order. It is a second line: the control socket is the first.
       return prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
     case plan::Op::kJoinCgroup:
       // "0" is the writer itself: no other way into a v1 hierarchy avoids a system-wide lock and its 10 ms.
       return write(context.fds[step.slot], "0", 1) == 1 ? 0 : -1;
-    case plan::Op::kOomScore:
-      return WriteFile(AT_FDCWD, "/proc/self/oom_score_adj", text, strlen(text), 0, 0);
-    case plan::Op::kMapIds:
-      return MapIds(context, AT_FDCWD, "/proc/self/", step);
-    case plan::Op::kNoDump:
-      return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    case plan::Op::kHostname:
-      return sethostname(text, strlen(text));
-    case plan::Op::kLoopback:
-      return Loopback(context);
-    case plan::Op::kTerminal:
-      return Terminal(context);
-    case plan::Op::kSetIds:
-      return SetIds(context, step);
-    case plan::Op::kUserNamespace:
-      return UserNamespace(context, step);
-    case plan::Op::kSubreaper:
-      return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    case plan::Op::kCloseFds:
-      return CloseFds(context);
-    default:
-      errno = EINVAL;
-      return -1;
+    case plan::Op::kOomScore: return WriteFile(AT_FDCWD, "/proc/self/oom_score_adj", text, strlen(text), 0, 0);
+    case plan::Op::kMapIds: return MapIds(context, AT_FDCWD, "/proc/self/", step);
+    case plan::Op::kNoDump: return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    case plan::Op::kHostname: return sethostname(text, strlen(text));
+    case plan::Op::kLoopback: return Loopback(context);
+    case plan::Op::kTerminal: return Terminal(context);
+    case plan::Op::kSetIds: return SetIds(context, step);
+    case plan::Op::kUserNamespace: return UserNamespace(context, step);
+    case plan::Op::kSubreaper: return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    case plan::Op::kCloseFds: return CloseFds(context);
+    default: errno = EINVAL; return -1;
   }
 }
 

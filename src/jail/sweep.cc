@@ -46,8 +46,8 @@ bool KillListed(int directory, const char* path) {
   return any;
 }
 
-// Removes the entries of `directory`; returns a descriptor of a subdirectory that is not empty yet, -1 when all are gone,
-// -2 when one can't be removed.
+// Removes the entries of `directory`; returns a descriptor of a subdirectory that is not empty yet, -1 when all are
+// gone, -2 when one can't be removed.
 int EmptyDirectory(int directory) {
   alignas(struct dirent64) char buffer[8192];
   for (;;) {
@@ -84,8 +84,8 @@ int OwnerOf(const char* name) {
   return pid;
 }
 
-// Removes what earlier runs left beside `path` because they were killed together with their janitor: empty cgroups whose
-// owner is gone. An hour old at least: the owner may be in another pid namespace and only look gone.
+// Removes what earlier runs left beside `path` because they were killed together with their janitor: empty cgroups
+// whose owner is gone. An hour old at least: the owner may be in another pid namespace and only look gone.
 void RemoveOrphans(const char* path) {
   char parent[512];
   const char* slash = strrchr(path, '/');
@@ -105,7 +105,9 @@ void RemoveOrphans(const char* path) {
       if (owner == 0 || kill(owner, 0) == 0 || errno != ESRCH) continue;
       struct stat status;
       if (fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-      if (time(nullptr) - status.st_mtime < 3600) continue;
+      struct timespec now = {};
+      clock_gettime(CLOCK_REALTIME, &now);
+      if (now.tv_sec - status.st_mtime < 3600) continue;
       unlinkat(directory, entry->d_name, AT_REMOVEDIR);
     }
   }

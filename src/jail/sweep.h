@@ -19,8 +19,8 @@ struct Leftovers {
 /// Kills all in the cgroups, removes them and the directory; retries for up to five seconds.
 void RemoveLeftovers(const Leftovers& leftovers);
 
-/// Body of the janitor: waits until `lifeline` closes, then removes the leftovers unless a byte came before, which means
-/// that its owner has done so. Never returns.
+/// Body of the janitor: waits until `lifeline` closes, then removes the leftovers unless a byte came before, which
+/// means that its owner has done so. Never returns.
 [[noreturn]] void Janitor(const Leftovers& leftovers, int lifeline);
 
 }  // namespace belljar::jail

@@ -1,4 +1,5 @@
-// launch/janitor.h: a tiny process that removes a run's cgroups and directory when its owner was killed before it could.
+// launch/janitor.h: a tiny process that removes a run's cgroups and directory when its owner was killed before it
+// could.
 #pragma once
 
 #include <sys/types.h>

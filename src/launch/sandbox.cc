@@ -67,7 +67,8 @@ Expected<void> Sandbox::Prepare(const sys::CgroupLayout& cgroups, std::vector<ba
   }
   if (!plan_->private_directory.empty()) {
     if (::mkdir(plan_->private_directory.c_str(), 0700) != 0) {
-      return std::unexpected(sys::ErrnoError("make " + plan_->private_directory, errno, "set TMPDIR to a writable place"));
+      return std::unexpected(
+          sys::ErrnoError("make " + plan_->private_directory, errno, "set TMPDIR to a writable place"));
     }
     private_directory_ = plan_->private_directory;
   }

@@ -15,7 +15,7 @@ namespace belljar::launch {
 namespace {
 
 bool IsRegularFile(int fd) {
-  struct stat status {};
+  struct stat status{};
   return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
 }
 

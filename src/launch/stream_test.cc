@@ -1,8 +1,8 @@
 #include "launch/stream.h"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
+#include <gtest/gtest.h>
 
 #include "sys/process.h"
 

@@ -34,7 +34,19 @@ constexpr std::uint64_t kCapturedDefault = 64 * 1024;
 constexpr std::uint64_t kStreamedDefault = 64ULL << 20;
 
 enum Source : std::uint32_t {
-  kControl, kInit, kOut, kErr, kOutTarget, kErrTarget, kInSource, kInTarget, kCancel, kListener, kOom, kForks, kResize
+  kControl,
+  kInit,
+  kOut,
+  kErr,
+  kOutTarget,
+  kErrTarget,
+  kInSource,
+  kInTarget,
+  kCancel,
+  kListener,
+  kOom,
+  kForks,
+  kResize
 };
 
 class Supervisor {
@@ -52,7 +64,8 @@ class Supervisor {
   void Handle(Source source, std::uint32_t events);
   void ReadReports();
   void HandleReport(const plan::Report& report, base::UniqueFd fd);
-  void PumpOutput(OutputPump& pump, base::UniqueFd& source, Source source_tag, Source target_tag, bool& waits_for_target);
+  void PumpOutput(OutputPump& pump, base::UniqueFd& source, Source source_tag, Source target_tag,
+                  bool& waits_for_target);
   void PumpInput();
   void Kill(KillReason reason);
   std::uint64_t CheckTimers();
@@ -136,17 +149,14 @@ void Supervisor::PumpOutput(OutputPump& pump, base::UniqueFd& source, Source sou
     waits_for_target = false;
   }
   switch (flow) {
-    case Flow::kWaitForSource:
-      return;
+    case Flow::kWaitForSource: return;
     case Flow::kWaitForTarget:
       if (waits_for_target) return;
       waits_for_target = true;
       Unwatch(source.get());  // Not merely masked: a hang-up would be reported again and again.
       Watch(pump.target(), target_tag, EPOLLOUT);
       return;
-    case Flow::kOverLimit:
-      Kill(KillReason::kOutput);
-      [[fallthrough]];
+    case Flow::kOverLimit: Kill(KillReason::kOutput); [[fallthrough]];
     case Flow::kEnded:
       Unwatch(source.get());
       source.Reset();
@@ -177,15 +187,9 @@ void Supervisor::PumpInput() {
 
 void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd) {
   switch (report.kind) {
-    case plan::ReportKind::kSetupFailed:
-      observed_.setup_failed = report;
-      return;
-    case plan::ReportKind::kExecFailed:
-      observed_.exec_failed = report;
-      return;
-    case plan::ReportKind::kTerminal:
-      ConnectTerminal(std::move(fd));
-      return;
+    case plan::ReportKind::kSetupFailed: observed_.setup_failed = report; return;
+    case plan::ReportKind::kExecFailed: observed_.exec_failed = report; return;
+    case plan::ReportKind::kTerminal: ConnectTerminal(std::move(fd)); return;
     case plan::ReportKind::kListener:
       notices_.Listen(std::move(fd));
       Watch(notices_.fd(), kListener, EPOLLIN);
@@ -272,8 +276,7 @@ void Supervisor::CheckTree(std::uint64_t now) {
 }
 
 void Supervisor::CheckDirectory(std::uint64_t now) {
-  const DirectoryUse use =
-      LookAtDirectory(plan_.private_directory, policy_.limits.disk, policy_.limits.files);
+  const DirectoryUse use = LookAtDirectory(plan_.private_directory, policy_.limits.disk, policy_.limits.files);
   disk_peak_ = std::max(disk_peak_, use.bytes);
   disk_check_ = now + kDiskWatchNs;
   if (use.bytes > policy_.limits.disk || use.files > policy_.limits.files) Kill(KillReason::kDisk);
@@ -303,24 +306,18 @@ std::uint64_t Supervisor::CheckTimers() {
 void Supervisor::Handle(Source source, std::uint32_t events) {
   base::UniqueFd& output = terminal_.valid() ? terminal_ : sandbox_.output;
   switch (source) {
-    case kControl:
-      return ReadReports();
+    case kControl: return ReadReports();
     case kInit:
       init_gone_ = true;
       Unwatch(sandbox_.pidfd.get());
       return;
     case kOut:
-    case kOutTarget:
-      return PumpOutput(out_, output, kOut, kOutTarget, out_waits_);
+    case kOutTarget: return PumpOutput(out_, output, kOut, kOutTarget, out_waits_);
     case kErr:
-    case kErrTarget:
-      return PumpOutput(err_, sandbox_.error, kErr, kErrTarget, err_waits_);
+    case kErrTarget: return PumpOutput(err_, sandbox_.error, kErr, kErrTarget, err_waits_);
     case kInSource:
-    case kInTarget:
-      return PumpInput();
-    case kCancel:
-      Unwatch(options_.cancel->fd());
-      return Kill(KillReason::kCancelled);
+    case kInTarget: return PumpInput();
+    case kCancel: Unwatch(options_.cancel->fd()); return Kill(KillReason::kCancelled);
     case kListener:
       // Hung up: nobody is left who could be refused anything.
       if ((events & EPOLLIN) == 0) return Unwatch(notices_.fd());
@@ -340,8 +337,7 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
         Kill(KillReason::kProcesses);
       }
       return;
-    case kResize:
-      return terminal_settings_.CopySize();
+    case kResize: return terminal_settings_.CopySize();
   }
 }
 
@@ -409,7 +405,8 @@ Outcome Supervisor::Run() {
 
 void Supervisor::AddLimitDenials(Result& result) const {
   const Limits& limits = policy_.limits;
-  const auto add = [&](const char* operation, const char* key, std::uint64_t value, const char* flag, std::uint64_t count) {
+  const auto add = [&](const char* operation, const char* key, std::uint64_t value, const char* flag,
+                       std::uint64_t count) {
     result.denials.push_back({.kind = "limit",
                               .operation = operation,
                               .target = {},
@@ -424,7 +421,8 @@ void Supervisor::AddLimitDenials(Result& result) const {
     add("allocate memory", "memory", limits.memory, "--memory", std::max<std::uint64_t>(1, observed_.oom_kills));
   }
   if (result.verdict == Verdict::kTimedOut) add("run on", "wall", limits.wall_ns / kMillisecond, "--wall", 1);
-  if (result.verdict == Verdict::kCpuTime) add("compute", "cpu_time", limits.cpu_time_ns / kMillisecond, "--cpu-time", 1);
+  if (result.verdict == Verdict::kCpuTime)
+    add("compute", "cpu_time", limits.cpu_time_ns / kMillisecond, "--cpu-time", 1);
   if (result.verdict == Verdict::kFileSize) add("write", "file_size", limits.file_size, "--file-size", 1);
   if (result.verdict == Verdict::kOutputLimit || result.out.dropped > 0 || result.err.dropped > 0) {
     add("write output", "output", limits.output.value_or(kCapturedDefault), "--output", 1);

@@ -35,7 +35,8 @@ void SetKilled(KillReason reason, const Policy& policy, Result& result) {
       return;
     case KillReason::kCpuTime:
       result.verdict = Verdict::kCpuTime;
-      result.message = LimitText("used more CPU time than allowed", "cpu_time", Seconds(limits.cpu_time_ns), "--cpu-time");
+      result.message =
+          LimitText("used more CPU time than allowed", "cpu_time", Seconds(limits.cpu_time_ns), "--cpu-time");
       return;
     case KillReason::kMemory:
       result.verdict = Verdict::kOutOfMemory;
@@ -48,7 +49,8 @@ void SetKilled(KillReason reason, const Policy& policy, Result& result) {
       return;
     case KillReason::kDisk:
       result.verdict = Verdict::kDiskLimit;
-      result.message = LimitText("wrote more to its private directory than allowed", "disk", Bytes(limits.disk), "--disk");
+      result.message =
+          LimitText("wrote more to its private directory than allowed", "disk", Bytes(limits.disk), "--disk");
       return;
     case KillReason::kOutput:
       result.verdict = Verdict::kOutputLimit;
@@ -60,8 +62,7 @@ void SetKilled(KillReason reason, const Policy& policy, Result& result) {
       result.message = "ended by its caller";
       return;
     case KillReason::kNone:
-    case KillReason::kLostInit:
-      break;
+    case KillReason::kLostInit: break;
   }
   result.verdict = Verdict::kFailed;
   result.message = "the sandbox's init did not answer; the run was ended";
@@ -92,7 +93,8 @@ void SetEnded(const plan::Report& report, const Policy& policy, Result& result) 
       result.message = "made a system call of a foreign architecture, which is answered by death; no policy allows it";
     } else if (signal == SIGXFSZ && policy.limits.file_size != kUnlimited) {
       result.verdict = Verdict::kFileSize;
-      result.message = LimitText("wrote a larger file than allowed", "file_size", Bytes(policy.limits.file_size), "--file-size");
+      result.message =
+          LimitText("wrote a larger file than allowed", "file_size", Bytes(policy.limits.file_size), "--file-size");
     } else if (signal == SIGXCPU && policy.limits.cpu_time_ns != kUnlimited) {
       SetKilled(KillReason::kCpuTime, policy, result);
     }
@@ -103,9 +105,10 @@ void SetEnded(const plan::Report& report, const Policy& policy, Result& result) 
     result.verdict = Verdict::kDiskLimit;
     result.message =
         what[0] == 'b'
-            ? fmt::format("failed with a full private filesystem (limits.disk = {}, files.tmp = {}); allow more with "
-                          "--disk or --tmp",
-                          Bytes(policy.limits.disk), Bytes(policy.files.tmp))
+            ? fmt::format(
+                  "failed with a full private filesystem (limits.disk = {}, files.tmp = {}); allow more with "
+                  "--disk or --tmp",
+                  Bytes(policy.limits.disk), Bytes(policy.files.tmp))
             : LimitText("failed with no inode left in a private filesystem", "files",
                         std::to_string(policy.limits.files), "--files");
   }
@@ -142,10 +145,9 @@ void Decide(const Observed& observed, const Policy& policy, const std::string& s
   }
   result.verdict = Verdict::kFailed;
   const int status = observed.init_status;
-  result.message = fmt::format("the sandbox's init ended without a report ({} {}){}",
-                               WIFSIGNALED(status) ? "signal" : "status",
-                               WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-                               observed.started ? "" : "; the command never ran");
+  result.message = fmt::format(
+      "the sandbox's init ended without a report ({} {}){}", WIFSIGNALED(status) ? "signal" : "status",
+      WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), observed.started ? "" : "; the command never ran");
 }
 
 }  // namespace belljar::launch

@@ -55,8 +55,11 @@ TEST(Verdict, WallIsNotACrash) {
 }
 
 TEST(Verdict, FirstReasonWins) {
-  const Observed observed{
-      .killed = KillReason::kCancelled, .ended = Ended(SIGKILL), .started = true, .oom_kills = 1, .processes_refused = 5};
+  const Observed observed{.killed = KillReason::kCancelled,
+                          .ended = Ended(SIGKILL),
+                          .started = true,
+                          .oom_kills = 1,
+                          .processes_refused = 5};
   EXPECT_EQ(Judge(observed).verdict, Verdict::kCancelled);
 }
 

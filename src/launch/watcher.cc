@@ -63,8 +63,8 @@ std::uint64_t CpuNs(pid_t pid) {
   const std::size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return 0;
   unsigned long long times[4] = {};  // Fields 14 to 17: utime, stime, cutime, cstime.
-  if (std::sscanf(text.c_str() + name_end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu", &times[0],
-                  &times[1], &times[2], &times[3]) != 4) {
+  if (std::sscanf(text.c_str() + name_end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
+                  &times[0], &times[1], &times[2], &times[3]) != 4) {
     return 0;
   }
   const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
@@ -105,8 +105,8 @@ DirectoryUse LookAtDirectory(const std::string& path, std::uint64_t enough_bytes
   std::string root = path;
   char* const roots[] = {root.data(), nullptr};
   // FTS_NOCHDIR: other threads of this process share its working directory.
-  const std::unique_ptr<FTS, decltype(&::fts_close)> tree(::fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, nullptr),
-                                                          &::fts_close);
+  const std::unique_ptr<FTS, decltype(&::fts_close)> tree(
+      ::fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, nullptr), &::fts_close);
   if (tree == nullptr) return use;
   while (const FTSENT* entry = ::fts_read(tree.get())) {
     if (entry->fts_info == FTS_DP) continue;

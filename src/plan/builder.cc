@@ -43,10 +43,8 @@ std::vector<std::uint64_t> Builder::Finish() {
   head.steps = place(steps_.size() * sizeof(Step));
   head.filter = place(filter_.size_bytes());
   head.filter_length = static_cast<std::uint32_t>(filter_.size());
-  const std::pair<std::vector<std::uint32_t>*, std::uint32_t*> lists[] = {{&argv_, &head.argv},
-                                                                         {&envp_, &head.envp},
-                                                                         {&exec_paths_, &head.exec_paths},
-                                                                         {&disk_paths_, &head.disk_paths}};
+  const std::pair<std::vector<std::uint32_t>*, std::uint32_t*> lists[] = {
+      {&argv_, &head.argv}, {&envp_, &head.envp}, {&exec_paths_, &head.exec_paths}, {&disk_paths_, &head.disk_paths}};
   for (const auto& [list, at] : lists) *at = place((list->size() + 1) * sizeof(std::uint32_t));
   const std::uint32_t texts = place(texts_.size());
   head.size = end;

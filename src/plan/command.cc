@@ -58,8 +58,8 @@ std::optional<std::string> ResolveShim(const std::string& path) {
   return real;
 }
 
-// The directory that a program's own files are under, when there is one that is plainly a program's: a home directory or
-// /opt as a whole is not handed over for a file in its bin.
+// The directory that a program's own files are under, when there is one that is plainly a program's: a home directory
+// or /opt as a whole is not handed over for a file in its bin.
 std::optional<std::string> Prefix(const std::string& program) {
   const std::string directory = Parent(program);
   if (!directory.ends_with("/bin")) return std::nullopt;

@@ -24,13 +24,15 @@ constexpr std::size_t kMaxArgumentBytes = 1U << 20;
 
 std::expected<void, CompileError> CheckArgv(const std::vector<std::string>& argv) {
   const auto wrong = [](std::string message, std::string hint) {
-    return std::unexpected(
-        CompileError{Fault::kCaller, Error{.step = "read the command", .message = std::move(message), .hint = std::move(hint)}});
+    return std::unexpected(CompileError{
+        Fault::kCaller, Error{.step = "read the command", .message = std::move(message), .hint = std::move(hint)}});
   };
-  if (argv.empty() || argv[0].empty()) return wrong("there is no command to run", "put it behind --, as in: -- /bin/true");
+  if (argv.empty() || argv[0].empty())
+    return wrong("there is no command to run", "put it behind --, as in: -- /bin/true");
   std::size_t bytes = 0;
   for (const std::string& argument : argv) {
-    if (argument.find('\0') != std::string::npos) return wrong("an argument holds a NUL byte", "arguments are C strings");
+    if (argument.find('\0') != std::string::npos)
+      return wrong("an argument holds a NUL byte", "arguments are C strings");
     bytes += argument.size() + 1 + sizeof(char*);
   }
   if (bytes > kMaxArgumentBytes) return wrong("the arguments are larger than 1 MiB", "pass the data on standard input");
@@ -68,8 +70,8 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   draft.out.level = choice->level;
   draft.out.form = choice->form;
   draft.own_network = draft.HasNamespaces() && policy.network.mode == NetworkMode::kNone;
-  draft.enters_user_namespace = draft.HasNamespaces() && request.facts.user_namespaces &&
-                                (draft.OwnRoot() || !request.facts.privileged);
+  draft.enters_user_namespace =
+      draft.HasNamespaces() && request.facts.user_namespaces && (draft.OwnRoot() || !request.facts.privileged);
   draft.out.guest_uid = request.facts.uid;
   draft.out.guest_gid = request.facts.gid;
   if (draft.OwnRoot() && draft.Privileged()) draft.out.guest_uid = draft.out.guest_gid = PickGuestUid();

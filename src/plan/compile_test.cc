@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <sched.h>
+#include <algorithm>
 
 #include "plan/explain.h"
 
@@ -41,7 +41,8 @@ CompiledPlan Plan(const Policy& policy, const sys::HostFacts& facts) {
 
 std::ptrdiff_t Find(const CompiledPlan& compiled, Op op) {
   const LaunchPlan& plan = compiled.plan();
-  const auto* const found = std::find_if(Steps(plan), Steps(plan) + plan.step_count, [&](const Step& s) { return s.op == op; });
+  const auto* const found =
+      std::find_if(Steps(plan), Steps(plan) + plan.step_count, [&](const Step& s) { return s.op == op; });
   return found == Steps(plan) + plan.step_count ? -1 : found - Steps(plan);
 }
 

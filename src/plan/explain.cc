@@ -16,24 +16,15 @@ namespace {
 
 std::string_view RlimitName(std::uint64_t resource) {
   switch (resource) {
-    case RLIMIT_CORE:
-      return "RLIMIT_CORE";
-    case RLIMIT_NOFILE:
-      return "RLIMIT_NOFILE";
-    case RLIMIT_FSIZE:
-      return "RLIMIT_FSIZE";
-    case RLIMIT_CPU:
-      return "RLIMIT_CPU";
-    case RLIMIT_MEMLOCK:
-      return "RLIMIT_MEMLOCK";
-    case RLIMIT_RTPRIO:
-      return "RLIMIT_RTPRIO";
-    case RLIMIT_MSGQUEUE:
-      return "RLIMIT_MSGQUEUE";
-    case RLIMIT_NPROC:
-      return "RLIMIT_NPROC";
-    default:
-      return "an rlimit";
+    case RLIMIT_CORE: return "RLIMIT_CORE";
+    case RLIMIT_NOFILE: return "RLIMIT_NOFILE";
+    case RLIMIT_FSIZE: return "RLIMIT_FSIZE";
+    case RLIMIT_CPU: return "RLIMIT_CPU";
+    case RLIMIT_MEMLOCK: return "RLIMIT_MEMLOCK";
+    case RLIMIT_RTPRIO: return "RLIMIT_RTPRIO";
+    case RLIMIT_MSGQUEUE: return "RLIMIT_MSGQUEUE";
+    case RLIMIT_NPROC: return "RLIMIT_NPROC";
+    default: return "an rlimit";
   }
 }
 
@@ -51,7 +42,7 @@ std::string OptionText(const char* options) {
 
 std::string NamespaceList(std::uint32_t flags) {
   constexpr std::pair<std::uint32_t, std::string_view> kNames[] = {
-      {CLONE_NEWUSER, "user"}, {CLONE_NEWNS, "mount"}, {CLONE_NEWPID, "pid"},       {CLONE_NEWNET, "network"},
+      {CLONE_NEWUSER, "user"}, {CLONE_NEWNS, "mount"}, {CLONE_NEWPID, "pid"},      {CLONE_NEWNET, "network"},
       {CLONE_NEWIPC, "ipc"},   {CLONE_NEWUTS, "uts"},  {CLONE_NEWCGROUP, "cgroup"}};
   std::string result;
   for (const auto& [flag, name] : kNames) {
@@ -66,18 +57,15 @@ Texts DescribeFiles(const LaunchPlan& plan, const Step& step) {
   const char* text = Text(plan, step.text);
   const char* more = Text(plan, step.more);
   switch (step.op) {
-    case Op::kPrivateMounts:
-      return {"make all mounts private", "no mount made here reaches the host"};
+    case Op::kPrivateMounts: return {"make all mounts private", "no mount made here reaches the host"};
     case Op::kNewRoot:
-      return {fmt::format("start an empty root (tmpfs {})", OptionText(text)), "nothing of the host is there unless named below"};
+      return {fmt::format("start an empty root (tmpfs {})", OptionText(text)),
+              "nothing of the host is there unless named below"};
     case Op::kHostRoot:
       return {"keep the host's file tree", "level process and the Landlock form have no root of their own"};
-    case Op::kDirectory:
-      return {fmt::format("make directory {}", text), "a place to mount on"};
-    case Op::kSymlink:
-      return {fmt::format("link {} to {}", text, more), "the usual names work"};
-    case Op::kFile:
-      return {fmt::format("write {}", text), "a synthetic file instead of the host's"};
+    case Op::kDirectory: return {fmt::format("make directory {}", text), "a place to mount on"};
+    case Op::kSymlink: return {fmt::format("link {} to {}", text, more), "the usual names work"};
+    case Op::kFile: return {fmt::format("write {}", text), "a synthetic file instead of the host's"};
     case Op::kMountPoint:
       return {fmt::format("make mount point {}", text), "found without following links, inside the root only"};
     case Op::kBind:
@@ -87,23 +75,18 @@ Texts DescribeFiles(const LaunchPlan& plan, const Step& step) {
               (step.value & MOUNT_ATTR_RDONLY) != 0 ? "the guest can read but not change it"
                                                     : "granted by the policy; no set-uid files, no devices"};
     case Op::kTmpfs:
-      return {fmt::format("private filesystem at {} ({})", text, OptionText(more)), "bounded, and gone with the sandbox"};
-    case Op::kProc:
-      return {fmt::format("fresh proc at {}", text), "shows the sandbox's processes only"};
-    case Op::kDevpts:
-      return {fmt::format("fresh terminals at {}", text), "the host's terminals are out of reach"};
+      return {fmt::format("private filesystem at {} ({})", text, OptionText(more)),
+              "bounded, and gone with the sandbox"};
+    case Op::kProc: return {fmt::format("fresh proc at {}", text), "shows the sandbox's processes only"};
+    case Op::kDevpts: return {fmt::format("fresh terminals at {}", text), "the host's terminals are out of reach"};
     case Op::kMaskSource:
-      return {fmt::format("mount an empty directory at {}", text), "nothing there, and a cover for what must not be seen"};
-    case Op::kMask:
-      return {fmt::format("cover {}", text), "tells about the host, or was hidden by the policy"};
-    case Op::kReadOnly:
-      return {fmt::format("make {} read-only", text), "kernel settings can't be changed"};
-    case Op::kSealRoot:
-      return {"make the root read-only", "the guest can't change its own root"};
-    case Op::kPivot:
-      return {"pivot into the root, detach the host's tree", "no path leads back to the host's files"};
-    default:
-      return {};
+      return {fmt::format("mount an empty directory at {}", text),
+              "nothing there, and a cover for what must not be seen"};
+    case Op::kMask: return {fmt::format("cover {}", text), "tells about the host, or was hidden by the policy"};
+    case Op::kReadOnly: return {fmt::format("make {} read-only", text), "kernel settings can't be changed"};
+    case Op::kSealRoot: return {"make the root read-only", "the guest can't change its own root"};
+    case Op::kPivot: return {"pivot into the root, detach the host's tree", "no path leads back to the host's files"};
+    default: return {};
   }
 }
 
@@ -112,67 +95,50 @@ Texts DescribeGuards(const LaunchPlan& plan, const Step& step) {
   switch (step.op) {
     case Op::kRlimit:
       return {fmt::format("set {} to {}", RlimitName(step.value), step.more_value), "a bound for each process"};
-    case Op::kAffinity:
-      return {fmt::format("stay on {} CPUs", step.value), "limits.cpus where no cgroup can be had"};
-    case Op::kLandlockRules:
-      return {"start Landlock rules", "a second wall, by another mechanism than mounts"};
+    case Op::kAffinity: return {fmt::format("stay on {} CPUs", step.value), "limits.cpus where no cgroup can be had"};
+    case Op::kLandlockRules: return {"start Landlock rules", "a second wall, by another mechanism than mounts"};
     case Op::kLandlockAllow:
-      return {fmt::format("Landlock: allow {} {}", (step.value & 2) != 0 ? "read and write below" : "reading below", text),
-              "all else is denied, also if a mount went wrong"};
-    case Op::kSetIds:
-      return {"drop groups, become the guest's own host uid", "a guest that gets out is nobody"};
+      return {
+          fmt::format("Landlock: allow {} {}", (step.value & 2) != 0 ? "read and write below" : "reading below", text),
+          "all else is denied, also if a mount went wrong"};
+    case Op::kSetIds: return {"drop groups, become the guest's own host uid", "a guest that gets out is nobody"};
     case Op::kUserNamespace:
       return {"enter a user namespace that owns no other namespace", "power won inside is none outside"};
     case Op::kDropCapabilities:
       return {step.value == 1 ? "drop all capabilities, bounding set included" : "drop all capabilities",
               "no privileged kernel operation"};
-    case Op::kNoNewPrivileges:
-      return {"set no_new_privs", "set-uid programs and file capabilities give nothing"};
+    case Op::kNoNewPrivileges: return {"set no_new_privs", "set-uid programs and file capabilities give nothing"};
     case Op::kLandlockEnforce:
       return {"enforce Landlock", "files, signals and abstract sockets outside are out of reach"};
     case Op::kSeccomp:
       return {fmt::format("load the seccomp allow-list ({} instructions)", plan.filter_length),
               step.value == 1 ? "unneeded system calls are refused and counted" : "unneeded system calls are refused"};
-    default:
-      return {};
+    default: return {};
   }
 }
 
 Texts DescribeIdentity(const LaunchPlan& plan, const Step& step) {
   const char* text = Text(plan, step.text);
   switch (step.op) {
-    case Op::kHideCaller:
-      return {"wipe the caller's arguments and environment", "no secret of the caller in /proc/1"};
-    case Op::kDieWithParent:
-      return {"die with the caller", "nothing survives kill -9 of Belljar"};
-    case Op::kJoinCgroup:
-      return {"join the run's cgroup", "limits count all processes together from the start"};
+    case Op::kHideCaller: return {"wipe the caller's arguments and environment", "no secret of the caller in /proc/1"};
+    case Op::kDieWithParent: return {"die with the caller", "nothing survives kill -9 of Belljar"};
+    case Op::kJoinCgroup: return {"join the run's cgroup", "limits count all processes together from the start"};
     case Op::kOomScore:
       return {fmt::format("raise the OOM score to {}", text), "guests die before host processes when memory runs out"};
-    case Op::kMapIds:
-      return {fmt::format("map the ids ({})", text), "root inside is nobody outside"};
-    case Op::kNoDump:
-      return {"make init untraceable", "the guest can't read or trace init"};
-    case Op::kHostname:
-      return {fmt::format("set the hostname to {}", text), "the host's name is not told"};
-    case Op::kLoopback:
-      return {"bring the sandbox's own loopback up", "local servers work; no route leads out"};
+    case Op::kMapIds: return {fmt::format("map the ids ({})", text), "root inside is nobody outside"};
+    case Op::kNoDump: return {"make init untraceable", "the guest can't read or trace init"};
+    case Op::kHostname: return {fmt::format("set the hostname to {}", text), "the host's name is not told"};
+    case Op::kLoopback: return {"bring the sandbox's own loopback up", "local servers work; no route leads out"};
     case Op::kTerminal:
       return {"open a pseudo-terminal of the sandbox", "no descriptor of the caller's terminal gets inside"};
-    case Op::kSubreaper:
-      return {"adopt orphans", "detached children are found and killed"};
-    case Op::kCloseFds:
-      return {"close every other descriptor", "no open file of the caller gets inside"};
-    case Op::kNewSession:
-      return {"start a new session", "no controlling terminal of the caller"};
-    case Op::kStdio:
-      return {"connect standard input, output and error", "only descriptors 0 to 2 are open"};
-    case Op::kWorkdir:
-      return {fmt::format("change to {}", text), "checked inside the new root"};
+    case Op::kSubreaper: return {"adopt orphans", "detached children are found and killed"};
+    case Op::kCloseFds: return {"close every other descriptor", "no open file of the caller gets inside"};
+    case Op::kNewSession: return {"start a new session", "no controlling terminal of the caller"};
+    case Op::kStdio: return {"connect standard input, output and error", "only descriptors 0 to 2 are open"};
+    case Op::kWorkdir: return {fmt::format("change to {}", text), "checked inside the new root"};
     case Op::kExec:
       return {fmt::format("execute {}", Text(plan, *Offsets(plan, plan.argv))), "the first instruction of the guest"};
-    default:
-      return {};
+    default: return {};
   }
 }
 

@@ -36,7 +36,8 @@ std::string NeedsNamespaces(const Policy& policy, const sys::HostFacts& facts) {
   }
   if (facts.uid == 0) return "without them the command would run as root";
   if (std::string needs = NeedsMounts(policy); !needs.empty()) return needs;
-  if (policy.network.mode == NetworkMode::kHost) return "sharing the host's network needs sockets, which this form denies";
+  if (policy.network.mode == NetworkMode::kHost)
+    return "sharing the host's network needs sockets, which this form denies";
   return {};
 }
 
@@ -44,14 +45,10 @@ std::string NeedsNamespaces(const Policy& policy, const sys::HostFacts& facts) {
 
 std::string_view Name(Form form) {
   switch (form) {
-    case Form::kNamespaces:
-      return "namespaces";
-    case Form::kLandlockOnly:
-      return "landlock-only";
-    case Form::kProcessNamespaces:
-      return "process-namespaces";
-    case Form::kProcessPlain:
-      return "process-plain";
+    case Form::kNamespaces: return "namespaces";
+    case Form::kLandlockOnly: return "landlock-only";
+    case Form::kProcessNamespaces: return "process-namespaces";
+    case Form::kProcessPlain: return "process-plain";
   }
   return "unknown";
 }
@@ -78,9 +75,10 @@ Expected<Choice> ChooseForm(const Policy& policy, const sys::HostFacts& facts) {
   }
   if (namespaces) return Choice{.level = Level::kProcess, .form = Form::kProcessNamespaces, .weaker_because = lack};
   if (policy.network.mode == NetworkMode::kNone) {
-    return std::unexpected(Error{.step = "cut the network off",
-                                 .message = "network.mode = \"none\" needs a network namespace, which can't be had here",
-                                 .hint = facts.user_namespaces_lack});
+    return std::unexpected(
+        Error{.step = "cut the network off",
+              .message = "network.mode = \"none\" needs a network namespace, which can't be had here",
+              .hint = facts.user_namespaces_lack});
   }
   return Choice{.level = Level::kProcess, .form = Form::kProcessPlain, .weaker_because = facts.user_namespaces_lack};
 }

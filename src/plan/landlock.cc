@@ -32,8 +32,7 @@ class Rules {
     return handled_ & ~(LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK | BELLJAR_LANDLOCK_FS_IOCTL_DEV);
   }
   void Allow(std::string_view path, std::uint64_t rights, bool may_be_absent = false) {
-    draft_.builder.Add(Op::kLandlockAllow,
-                       {.text = path, .value = rights & handled_, .slot = may_be_absent ? 1 : 0});
+    draft_.builder.Add(Op::kLandlockAllow, {.text = path, .value = rights & handled_, .slot = may_be_absent ? 1 : 0});
   }
   /// Rights that only directories have are an error on a file.
   void AllowTree(const std::string& source, std::string_view inside, std::uint64_t rights) {
@@ -107,8 +106,7 @@ void AddLandlock(Draft& draft) {
     AllowOwnRoot(draft, rules);
   }
   for (const Mount& mount : draft.request.policy.files.mounts) {
-    rules.AllowTree(mount.source, mount.target,
-                    mount.access == Access::kReadWrite ? rules.all() : kRead | kExecute);
+    rules.AllowTree(mount.source, mount.target, mount.access == Access::kReadWrite ? rules.all() : kRead | kExecute);
   }
 }
 

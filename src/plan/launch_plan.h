@@ -24,28 +24,28 @@ enum class Op : std::uint16_t {
   kNewRoot,   ///< text: options of its tmpfs. All later paths are inside it.
   kHostRoot,  ///< All later paths are the host's (forms without an own root).
   // Building the file view.
-  kDirectory,      ///< text: path, value: mode, more_value: owner + 1, or 0 for init's own
-  kSymlink,        ///< text: path, more: where it points
-  kFile,           ///< text: path, more: contents, value: mode, more_value: length of the contents
-  kMountPoint,     ///< text: path; value: 0 directory, 1 file; more_value: Reach. Made when absent.
-  kBind,           ///< text: target, more: source, value: MOUNT_ATTR_*, more_value: Reach, slot: an idmap or -1
-  kTmpfs,          ///< text: target, more: options "size\0…\0mode\0…\0\0", value: MOUNT_ATTR_*
-  kProc,           ///< text: target
-  kDevpts,         ///< text: target
-  kMaskSource,     ///< text: path of an empty, unreadable directory that is mounted there and covers others
-  kMask,           ///< text: path, value: Cover, more: path of the mask source; absent is fine
-  kReadOnly,       ///< text: path of a mount that becomes read-only
-  kSealRoot,       ///< The root becomes read-only.
-  kPivot,          ///< The root becomes "/", the host's tree is detached.
-  kHostname,       ///< text
+  kDirectory,   ///< text: path, value: mode, more_value: owner + 1, or 0 for init's own
+  kSymlink,     ///< text: path, more: where it points
+  kFile,        ///< text: path, more: contents, value: mode, more_value: length of the contents
+  kMountPoint,  ///< text: path; value: 0 directory, 1 file; more_value: Reach. Made when absent.
+  kBind,        ///< text: target, more: source, value: MOUNT_ATTR_*, more_value: Reach, slot: an idmap or -1
+  kTmpfs,       ///< text: target, more: options "size\0…\0mode\0…\0\0", value: MOUNT_ATTR_*
+  kProc,        ///< text: target
+  kDevpts,      ///< text: target
+  kMaskSource,  ///< text: path of an empty, unreadable directory that is mounted there and covers others
+  kMask,        ///< text: path, value: Cover, more: path of the mask source; absent is fine
+  kReadOnly,    ///< text: path of a mount that becomes read-only
+  kSealRoot,    ///< The root becomes read-only.
+  kPivot,       ///< The root becomes "/", the host's tree is detached.
+  kHostname,    ///< text
   kLoopback,
-  kTerminal,  ///< Open a pseudo-terminal of the sandbox and send its master to the caller.
-  kRlimit,    ///< value: resource, more_value: the limit
-  kAffinity,  ///< value: how many CPUs
-  kLandlockRules,  ///< value: handled filesystem rights, more_value: handled network rights, slot: scopes
-  kLandlockAllow,  ///< text: path, value: rights; absent is fine when slot is 1
-  kSetIds,         ///< value: uid, more_value: gid; supplementary groups are dropped
-  kUserNamespace,  ///< text: uid_map, more: gid_map. After the ids were set: owns none of the other namespaces.
+  kTerminal,          ///< Open a pseudo-terminal of the sandbox and send its master to the caller.
+  kRlimit,            ///< value: resource, more_value: the limit
+  kAffinity,          ///< value: how many CPUs
+  kLandlockRules,     ///< value: handled filesystem rights, more_value: handled network rights, slot: scopes
+  kLandlockAllow,     ///< text: path, value: rights; absent is fine when slot is 1
+  kSetIds,            ///< value: uid, more_value: gid; supplementary groups are dropped
+  kUserNamespace,     ///< text: uid_map, more: gid_map. After the ids were set: owns none of the other namespaces.
   kDropCapabilities,  ///< value: 1 with the bounding set
   kNoNewPrivileges,
   kSubreaper,
@@ -72,9 +72,9 @@ inline constexpr Op kFirstCommandOp = Op::kNewSession;
 
 struct Step {
   Op op;
-  std::int16_t slot;        ///< An index into the fds that the parent hands over, or -1.
-  std::uint32_t text;       ///< Offset of a string, or 0.
-  std::uint32_t more;       ///< Offset of a second string, or 0.
+  std::int16_t slot;   ///< An index into the fds that the parent hands over, or -1.
+  std::uint32_t text;  ///< Offset of a string, or 0.
+  std::uint32_t more;  ///< Offset of a second string, or 0.
   std::uint32_t pad;
   std::uint64_t value;
   std::uint64_t more_value;
@@ -91,11 +91,11 @@ inline constexpr int kMaxSlots = 24;
 struct LaunchPlan {
   std::uint32_t size;  ///< Of the whole block.
   std::uint32_t step_count;
-  std::uint32_t steps;      ///< Offset of Step[step_count].
-  std::uint32_t argv;       ///< Offset of uint32_t offsets, ended by 0.
-  std::uint32_t envp;       ///< The same.
-  std::uint32_t exec_paths; ///< The same: candidates in the order of PATH.
-  std::uint32_t filter;        ///< Offset of sock_filter[filter_length].
+  std::uint32_t steps;       ///< Offset of Step[step_count].
+  std::uint32_t argv;        ///< Offset of uint32_t offsets, ended by 0.
+  std::uint32_t envp;        ///< The same.
+  std::uint32_t exec_paths;  ///< The same: candidates in the order of PATH.
+  std::uint32_t filter;      ///< Offset of sock_filter[filter_length].
   std::uint32_t filter_length;
   std::uint32_t disk_paths;    ///< The same as argv: private filesystems whose use is reported at the end.
   std::uint32_t clone_flags;   ///< Of init, without CLONE_INTO_CGROUP.
@@ -109,9 +109,7 @@ inline constexpr std::uint64_t kNoDeadline = ~std::uint64_t{0};
 inline const char* Text(const LaunchPlan& plan, std::uint32_t offset) {
   return reinterpret_cast<const char*>(&plan) + offset;
 }
-inline const Step* Steps(const LaunchPlan& plan) {
-  return reinterpret_cast<const Step*>(Text(plan, plan.steps));
-}
+inline const Step* Steps(const LaunchPlan& plan) { return reinterpret_cast<const Step*>(Text(plan, plan.steps)); }
 inline const std::uint32_t* Offsets(const LaunchPlan& plan, std::uint32_t offset) {
   return reinterpret_cast<const std::uint32_t*>(Text(plan, offset));
 }

@@ -49,13 +49,16 @@ void Writer::Namespaces() {
   const bool kernel = draft_.choice.level >= Level::kKernel;
   const std::string lack = draft_.choice.weaker_because;
   if (draft_.enters_user_namespace) {
-    Held("user namespace", draft_.Privileged() ? "unshare(CLONE_NEWUSER) after the change of ids" : "clone(CLONE_NEWUSER)");
+    Held("user namespace",
+         draft_.Privileged() ? "unshare(CLONE_NEWUSER) after the change of ids" : "clone(CLONE_NEWUSER)");
   } else if (kernel) {
     Absent("user namespace", facts_.user_namespaces_lack);
   }
   const std::tuple<const char*, unsigned, const char*> kinds[] = {
-      {"mount namespace", CLONE_NEWNS, "clone(CLONE_NEWNS)"},    {"pid namespace", CLONE_NEWPID, "clone(CLONE_NEWPID)"},
-      {"ipc namespace", CLONE_NEWIPC, "clone(CLONE_NEWIPC)"},    {"uts namespace", CLONE_NEWUTS, "clone(CLONE_NEWUTS)"},
+      {"mount namespace", CLONE_NEWNS, "clone(CLONE_NEWNS)"},
+      {"pid namespace", CLONE_NEWPID, "clone(CLONE_NEWPID)"},
+      {"ipc namespace", CLONE_NEWIPC, "clone(CLONE_NEWIPC)"},
+      {"uts namespace", CLONE_NEWUTS, "clone(CLONE_NEWUTS)"},
       {"cgroup namespace", CLONE_NEWCGROUP, "clone(CLONE_NEWCGROUP)"},
   };
   for (const auto& [guard, flag, by] : kinds) {

@@ -20,19 +20,19 @@ constexpr std::uint64_t kDevice = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_
 // Of /proc, what tells about the host and not about the guest, or has been a way out before. What only root may read
 // there anyway is not listed: no guest is root.
 constexpr std::array kMaskedProcFiles = {
-    "bootconfig", "buddyinfo", "cgroups",   "cmdline",   "config.gz", "consoles",    "crypto",    "devices",
-    "diskstats",  "dma",       "execdomains", "fb",        "interrupts", "iomem",    "ioports",     "kallsyms",  "kcore",
-    "key-users",  "keys",      "kmsg",      "locks",     "mdstat",    "misc",        "modules",   "mtrr",
-    "partitions", "sched_debug", "schedstat", "softirqs", "swaps",    "sysrq-trigger", "timer_list", "vmstat",
-    "zoneinfo"};
-constexpr std::array kMaskedProcDirectories = {"acpi", "asound", "bus",  "driver",   "dynamic_debug", "fs",
-                                               "irq",  "pressure", "scsi", "sysvipc", "tty"};
+    "bootconfig", "buddyinfo", "cgroups",       "cmdline",     "config.gz",  "consoles",    "crypto",
+    "devices",    "diskstats", "dma",           "execdomains", "fb",         "interrupts",  "iomem",
+    "ioports",    "kallsyms",  "kcore",         "key-users",   "keys",       "kmsg",        "locks",
+    "mdstat",     "misc",      "modules",       "mtrr",        "partitions", "sched_debug", "schedstat",
+    "softirqs",   "swaps",     "sysrq-trigger", "timer_list",  "vmstat",     "zoneinfo"};
+constexpr std::array kMaskedProcDirectories = {"acpi",     "asound", "bus",     "driver", "dynamic_debug", "fs", "irq",
+                                               "pressure", "scsi",   "sysvipc", "tty"};
 constexpr char kMaskSource[] = "/sys";  // Guests look for it; there is nothing in it.
 
 // What programs need of /etc to run and what says nothing about the host's users. Small files are copied: a mount costs
 // more to make and to tear down than a write.
-constexpr std::array kEtcTrees = {"alternatives", "ssl/certs", "fonts", "java-11-openjdk", "java-17-openjdk",
-                                  "java-21-openjdk", "java-25-openjdk"};
+constexpr std::array kEtcTrees = {"alternatives",    "ssl/certs",       "fonts",          "java-11-openjdk",
+                                  "java-17-openjdk", "java-21-openjdk", "java-25-openjdk"};
 constexpr std::array kEtcCopies = {"localtime", "mime.types", "protocols", "services"};
 constexpr std::size_t kMostCopied = 64 * 1024;
 
@@ -104,7 +104,8 @@ void FileView::Etc() {
   if (draft_.request.policy.files.system == SystemFiles::kNone) return;
   for (const char* name : kEtcTrees) {
     const std::string path = std::string("/etc/") + name;
-    if (sys::Status(path).kind == sys::FileKind::kDirectory) BindTree(path, path, kReadOnlyTree, sys::FileKind::kDirectory);
+    if (sys::Status(path).kind == sys::FileKind::kDirectory)
+      BindTree(path, path, kReadOnlyTree, sys::FileKind::kDirectory);
   }
   if (sys::Status("/etc/ld.so.cache").kind == sys::FileKind::kFile) {
     BindTree("/etc/ld.so.cache", "/etc/ld.so.cache", kReadOnlyTree, sys::FileKind::kFile);
@@ -122,12 +123,9 @@ void FileView::Devices() {
   }
   MakeDirectory("/dev/pts");
   builder_.Add(Op::kDevpts, {.text = "/dev/pts"});
-  const std::pair<const char*, const char*> links[] = {{"/dev/ptmx", "pts/ptmx"},
-                                                       {"/dev/fd", "/proc/self/fd"},
-                                                       {"/dev/stdin", "/proc/self/fd/0"},
-                                                       {"/dev/stdout", "/proc/self/fd/1"},
-                                                       {"/dev/stderr", "/proc/self/fd/2"},
-                                                       {"/dev/shm", "/tmp/.shm"}};
+  const std::pair<const char*, const char*> links[] = {
+      {"/dev/ptmx", "pts/ptmx"},          {"/dev/fd", "/proc/self/fd"},       {"/dev/stdin", "/proc/self/fd/0"},
+      {"/dev/stdout", "/proc/self/fd/1"}, {"/dev/stderr", "/proc/self/fd/2"}, {"/dev/shm", "/tmp/.shm"}};
   for (const auto& [link, target] : links) builder_.Add(Op::kSymlink, {.text = link, .more = target});
 }
 
@@ -136,9 +134,9 @@ void FileView::Proc() {
   MakeDirectory("/proc");
   builder_.Add(Op::kProc, {.text = "/proc"});
   const auto mask = [&](const char* name, Cover cover) {
-    builder_.Add(Op::kMask, {.text = std::string("/proc/") + name,
-                             .more = kMaskSource,
-                             .value = static_cast<std::uint64_t>(cover)});
+    builder_.Add(
+        Op::kMask,
+        {.text = std::string("/proc/") + name, .more = kMaskSource, .value = static_cast<std::uint64_t>(cover)});
   };
   for (const char* name : kMaskedProcFiles) mask(name, Cover::kFile);
   for (const char* name : kMaskedProcDirectories) mask(name, Cover::kDirectory);
@@ -189,8 +187,8 @@ void FileView::Scratch() {
   builder_.Add(Op::kDirectory, {.text = "/tmp/.shm", .value = 0700, .more_value = own});
   builder_.Add(Op::kDirectory, {.text = kHome, .value = 0700, .more_value = own});
   std::vector<std::string> disks = {"/tmp"};
-  const bool mounted = std::ranges::any_of(policy.files.mounts,
-                                           [&](const Mount& m) { return sys::IsWithin(draft_.workdir, m.target); });
+  const bool mounted =
+      std::ranges::any_of(policy.files.mounts, [&](const Mount& m) { return sys::IsWithin(draft_.workdir, m.target); });
   if (!mounted && sys::IsWithin(draft_.workdir, "/tmp")) {
     if (draft_.workdir != "/tmp") {
       builder_.Add(Op::kDirectory, {.text = draft_.workdir, .value = 0755, .more_value = own});
@@ -217,10 +215,10 @@ std::expected<void, CompileError> FileView::Mounts() {
   for (const Mount& mount : mounts) {
     const sys::FileStatus status = sys::Status(mount.source);
     if (status.kind == sys::FileKind::kAbsent) {
-      return std::unexpected(CompileError{
-          Fault::kCaller, Error{.step = "mount " + mount.source,
-                                .message = "no such file or directory, or it can't be looked at",
-                                .hint = "make it first; Belljar creates nothing on the host"}});
+      return std::unexpected(
+          CompileError{Fault::kCaller, Error{.step = "mount " + mount.source,
+                                             .message = "no such file or directory, or it can't be looked at",
+                                             .hint = "make it first; Belljar creates nothing on the host"}});
     }
     int slot = -1;
     if (draft_.Privileged() && status.uid != draft_.out.guest_uid) {
@@ -235,8 +233,8 @@ std::expected<void, CompileError> FileView::Mounts() {
                                                                   .hint = "mount their common parent directory"}});
       }
     }
-    BindTree(mount.source, mount.target, mount.access == Access::kReadWrite ? kWritableTree : kReadOnlyTree, status.kind,
-             Reach::kGuarded, slot);
+    BindTree(mount.source, mount.target, mount.access == Access::kReadWrite ? kWritableTree : kReadOnlyTree,
+             status.kind, Reach::kGuarded, slot);
   }
   for (const std::string& path : policy.files.hide) {
     builder_.Add(Op::kMask, {.text = path, .more = kMaskSource, .value = static_cast<std::uint64_t>(Cover::kWhatFits)});
@@ -271,9 +269,10 @@ std::expected<void, CompileError> AddFiles(Draft& draft) {
   builder.Add(Op::kPrivateMounts);
   builder.Add(Op::kHostRoot);
   builder.Add(Op::kProc, {.text = "/proc"});
-  builder.Add(Op::kTmpfs, {.text = draft.out.private_directory,
-                           .more = BoundedTmpfs(draft, draft.request.policy.limits.disk, "0700", draft.request.facts.uid),
-                           .value = kWritableTree});
+  builder.Add(Op::kTmpfs,
+              {.text = draft.out.private_directory,
+               .more = BoundedTmpfs(draft, draft.request.policy.limits.disk, "0700", draft.request.facts.uid),
+               .value = kWritableTree});
   builder.SetDiskPaths({draft.out.private_directory});
   return {};
 }

@@ -38,10 +38,10 @@ struct Draft {
 // plan/root.cc
 std::expected<void, CompileError> AddFiles(Draft& draft);
 // plan/guards.cc
-void AddIdentity(Draft& draft);      ///< First: who init is.
-void AddLimits(Draft& draft);        ///< rlimits, affinity
+void AddIdentity(Draft& draft);  ///< First: who init is.
+void AddLimits(Draft& draft);    ///< rlimits, affinity
 void AddPrivilegeDrop(Draft& draft);
-void AddCommand(Draft& draft);       ///< The command's own part.
+void AddCommand(Draft& draft);  ///< The command's own part.
 // plan/landlock.cc
 void AddLandlock(Draft& draft);
 // plan/environment.cc

@@ -35,7 +35,8 @@ class Cgroup {
  public:
   Cgroup() = default;
   /// The directories that Create would make: known before, so that a janitor can be told first.
-  static std::vector<std::string> Paths(const CgroupLayout& layout, const std::string& name, const CgroupLimits& limits);
+  static std::vector<std::string> Paths(const CgroupLayout& layout, const std::string& name,
+                                        const CgroupLimits& limits);
   static Expected<Cgroup> Create(const CgroupLayout& layout, const std::string& name, const CgroupLimits& limits,
                                  CgroupEntry entry);
   Cgroup(Cgroup&&) = default;

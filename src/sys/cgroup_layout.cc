@@ -86,7 +86,7 @@ CgroupLayout FindV2(std::string_view own) {
 }  // namespace
 
 CgroupLayout FindCgroups() {
-  struct statfs status {};
+  struct statfs status{};
   if (::statfs(kMountPoint, &status) != 0) return {.lack = "no cgroups are mounted at /sys/fs/cgroup"};
   const std::string own = ReadSmallFile("/proc/self/cgroup", 65536).value_or("");
   if (status.f_type == CGROUP2_SUPER_MAGIC) return FindV2(own);

@@ -25,12 +25,12 @@ FileStatus Convert(const struct stat& status) {
 }  // namespace
 
 FileStatus Status(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   return ::stat(path.c_str(), &status) == 0 ? Convert(status) : FileStatus{};
 }
 
 FileStatus LinkStatus(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   return ::lstat(path.c_str(), &status) == 0 ? Convert(status) : FileStatus{};
 }
 

@@ -22,8 +22,8 @@ struct HostFacts {
   bool seccomp_listener = true;      ///< False under another listener, which the kernel allows only one of.
   bool clone_into_cgroup = true;     ///< clone3 can start a child in a v2 cgroup.
   int cpus = 1;
-  std::string kernel;  ///< "Linux 6.1.0 x86_64"
-  std::string release; ///< "6.1.0"
+  std::string kernel;   ///< "Linux 6.1.0 x86_64"
+  std::string release;  ///< "6.1.0"
   CgroupLayout cgroups;
 };
 

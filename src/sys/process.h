@@ -13,15 +13,15 @@ namespace belljar::sys {
 
 struct CloneOptions {
   std::uint64_t flags = 0;
-  int* pidfd = nullptr;   ///< Set: receives a pidfd.
-  int cgroup_fd = -1;     ///< Not negative: the child starts in this cgroup (v2).
+  int* pidfd = nullptr;  ///< Set: receives a pidfd.
+  int cgroup_fd = -1;    ///< Not negative: the child starts in this cgroup (v2).
 };
 
 /// False where a filter hides clone3 (older Docker profiles do); Clone then uses clone, which knows no cgroup_fd.
 bool HasClone3();
 
-/// A copy of this process; the child sees 0 and may use nothing that locks or allocates. It sends no signal when it ends
-/// and is invisible to the host program's own wait calls: wait for it with __WALL. -1 with errno.
+/// A copy of this process; the child sees 0 and may use nothing that locks or allocates. It sends no signal when it
+/// ends and is invisible to the host program's own wait calls: wait for it with __WALL. -1 with errno.
 pid_t Clone(const CloneOptions& options);
 
 /// Blocks all signals of this thread for its lifetime: a child cloned meanwhile starts with them blocked.

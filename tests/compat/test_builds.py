@@ -24,14 +24,15 @@ def test_gcc_in_the_default_profile(sandbox, system):
 def test_sanitizers(sandbox, system, name):
     """Those of gcc. The leak check of the address sanitizer attaches to the process by ptrace, so it is off here."""
     system("gcc")
-    source = "#include <stdlib.h>\nint main(int n, char** v) { int* p = malloc(8); p[n] = n; n = p[n]; free(p); return n - 1; }\n"
+    source = ("#include <stdlib.h>\n"
+              "int main(int n, char** v) { int* p = malloc(8); p[n] = n; n = p[n]; free(p); return n - 1; }\n")
     script = f'gcc -g -fsanitize={name} -x c - -o program && ./program && echo clean'
     outcome = sandbox.bash(script, stdin=source, options=(*BUILD, "--env", "ASAN_OPTIONS=detect_leaks=0"))
     assert outcome.stdout == "clean\n"
 
 
 def test_fakeroot(sandbox, system):
-    """Package builds. Giving files away is left out: inside a user namespace it fails in a way that fakeroot does not know."""
+    """Package builds. The real chown is left out: in a user namespace it fails in a way that fakeroot does not know."""
     system("fakeroot")
     script = "fakeroot sh -c 'touch f; chown 12:34 f; stat -c %u:%g f; id -u; tar -c f | tar -tv' | cut -c1-5"
     outcome = sandbox.bash(script, options=(*BUILD, "--env", "FAKEROOTDONTTRYCHOWN=1"))
@@ -41,14 +42,20 @@ def test_fakeroot(sandbox, system):
 def test_make(sandbox, system):
     for name in ("gcc", "g++", "make"):
         system(name)
-    script = "cp -r /programs/project . && cd project && make -s -j4 check && make -q && build/program && touch src/fib.c && ! make -q"
+    script = """
+cp -r /programs/project . && cd project && make -s -j4 check && make -q && build/program
+touch src/fib.c && ! make -q
+"""
     assert sandbox.bash(script, options=BUILD).stdout.splitlines() == [RESULT]
 
 
 def test_cmake(sandbox, system):
     for name, package in (("g++", ""), ("cmake", ""), ("make", "")):
         system(name, package)
-    script = 'cmake -S /programs/project -B out -G "Unix Makefiles" >log && cmake --build out -j 4 >>log && ctest --test-dir out -Q && out/program'
+    script = """
+cmake -S /programs/project -B out -G "Unix Makefiles" >log && cmake --build out -j 4 >>log
+ctest --test-dir out -Q && out/program
+"""
     assert sandbox.bash(script, options=BUILD).stdout.splitlines() == [RESULT]
 
 
@@ -76,26 +83,34 @@ git init -q -b main work && cd work
 for n in 1 2 3; do seq $((n * 1000)) > file$n; git add .; git commit -qm "commit $n"; done
 git checkout -q -b side HEAD~1; echo side > side; git add side; git commit -qm side; git merge -q --no-edit main
 git gc -q; git fsck --strict 2>&1 | grep -v dangling || true; git log --oneline | wc -l
-cd ..; git clone -q work local; git clone -q --bare "file://$PWD/work" bare.git; git -C bare.git rev-parse --is-bare-repository
-cd local; git pull -q; git checkout -q -b pushed; echo x > x; git add x; git commit -qm x; git push -q ../bare.git pushed
-git stash list; git diff HEAD~1 --stat | tail -1; git worktree add -q ../tree HEAD~1; ls ../tree; git config --global user.name guest
-git config user.name; git archive HEAD | tar -t | wc -l; git grep -c 999 -- file1; git blame x | wc -l; git status --short | wc -l
+cd ..; git clone -q work local; git clone -q --bare "file://$PWD/work" bare.git
+git -C bare.git rev-parse --is-bare-repository
+cd local; git pull -q; git checkout -q -b pushed; echo x > x; git add x; git commit -qm x
+git push -q ../bare.git pushed
+git stash list; git diff HEAD~1 --stat | tail -1; git worktree add -q ../tree HEAD~1; ls ../tree
+git config --global user.name guest; git config user.name
+ git archive HEAD | tar -t | wc -l; git grep -c 999 -- file1; git blame x | wc -l; git status --short | wc -l
 """
     assert sandbox.bash(script).stdout.splitlines() == [
-        "5", "true", " 1 file changed, 1 insertion(+)", "file1", "file2", "file3", "side", "guest", "5", "file1:1", "1", "0"]
+        "5", "true", " 1 file changed, 1 insertion(+)", "file1", "file2", "file3", "side", "guest", "5", "file1:1", "1",
+        "0"]
 
 
 def test_git_in_a_mounted_repository(sandbox, system, tmp_path):
     """The caller's own repository: git inside must not call it somebody else's."""
     system("git")
     subprocess.run(["git", "init", "-q", tmp_path / "r"], check=True)
-    script = "cd /r; echo x > f; git add f; git -c user.name=a -c user.email=a@example.com commit -qm first; git log --format=%s"
+    script = """
+cd /r; echo x > f; git add f; git -c user.name=a -c user.email=a@example.com commit -qm first; git log --format=%s
+"""
     assert sandbox.bash(script, options=("--rw", f"{tmp_path}/r:/r")).stdout == "first\n"
-    assert subprocess.run(["git", "log", "--format=%s"], cwd=tmp_path / "r", capture_output=True, text=True).stdout == "first\n"
+    log = subprocess.run(["git", "-C", tmp_path / "r", "log", "--format=%s"], capture_output=True, text=True)
+    assert log.stdout == "first\n"
 
 
 def go_options():
-    settings = {"GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOCACHE": "/tmp/home/cache", "GOPATH": "/tmp/home/go"}
+    settings = {"GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local",
+                "GOCACHE": "/tmp/home/cache", "GOPATH": "/tmp/home/go"}
     return [*BUILD, *[word for key, value in settings.items() for word in ("--env", f"{key}={value}")]]
 
 
@@ -166,7 +181,8 @@ def test_npm_without_a_network(sandbox, tool):
     script = """
 mkdir -p package dependency && cd dependency && echo 'module.exports = () => "dependency"' > index.js
 echo '{"name": "dependency", "version": "1.0.0"}' > package.json && cd ../package
-echo '{"name": "p", "version": "1.0.0", "scripts": {"start": "node -p \\"require(\\\\\\"dependency\\\\\\")()\\""}}' > package.json
+echo '{"name": "p", "version": "1.0.0",
+  "scripts": {"start": "node -p \\"require(\\\\\\"dependency\\\\\\")()\\""}}' > package.json
 npm install --silent --offline --no-audit --no-fund ../dependency && npm run --silent start && npm pack --silent
 """
     lines = sandbox.bash(script, options=BUILD).stdout.splitlines()

@@ -26,5 +26,6 @@ def test_workers_crypto_wasm(sandbox):
 
 def test_modules_and_inspection(sandbox):
     """An ES module from standard input, with top-level await and a dynamic import."""
-    source = "const os = await import('node:os'); console.log(os.cpus().length > 0, os.totalmem() > 0, process.memoryUsage().rss > 0)"
+    source = """const os = await import('node:os');
+console.log(os.cpus().length > 0, os.totalmem() > 0, process.memoryUsage().rss > 0)"""
     assert sandbox.run("node", "--input-type=module", stdin=source).stdout == "true true true\n"

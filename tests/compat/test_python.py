@@ -9,7 +9,8 @@ import pytest
 
 def real_interpreter(path):
     """Its version and prefix; None when it does not even run outside."""
-    process = subprocess.run([path, "-c", "import sys; print(sys.version_info[:3], sys.prefix)"], capture_output=True, text=True)
+    code = "import sys; print(sys.version_info[:3], sys.prefix)"
+    process = subprocess.run([path, "-c", code], capture_output=True, text=True)
     return process.stdout.strip() if process.returncode == 0 else None
 
 
@@ -65,7 +66,8 @@ def test_venv_made_inside(sandbox, python):
 def test_venv_with_pip_made_inside(sandbox):
     if subprocess.run([SYSTEM, "-c", "import ensurepip"], capture_output=True).returncode != 0:
         pytest.skip("the system's python has no ensurepip; install the Debian package python3-venv")
-    assert sandbox.run(SYSTEM, "/programs/venv_work.py", "--with-pip").stdout.splitlines() == ["/workspace/env True", "pip"]
+    outcome = sandbox.run(SYSTEM, "/programs/venv_work.py", "--with-pip")
+    assert outcome.stdout.splitlines() == ["/workspace/env True", "pip"]
 
 
 def test_python3_by_name(sandbox):

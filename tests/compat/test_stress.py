@@ -16,7 +16,8 @@ STRESSORS = {
 @pytest.mark.parametrize("name", STRESSORS)
 def test_stress(sandbox, system, name):
     system("stress-ng")
-    outcome = sandbox.run("stress-ng", *STRESSORS[name], "--timeout", "2", "--verify", "--metrics-brief", "--temp-path", "/workspace")
+    outcome = sandbox.run("stress-ng", *STRESSORS[name], "--timeout", "2", "--verify", "--metrics-brief",
+                          "--temp-path", "/workspace")
     text = outcome.stdout + outcome.stderr
     assert "successful run completed" in text, outcome.describe()
     assert "passed: 2" in text or re.search(rf"^.*metrc.*\b{name}\s+[1-9]\d*", text, re.M), text

@@ -32,8 +32,8 @@ async def main():
     assert await ask(asyncio.open_unix_connection("/tmp/socket"), b"unix") == b"UNIX\n"
     unix.close()
 
-    child = await asyncio.create_subprocess_exec(sys.executable, "-c", "print(input()[::-1])", stdin=asyncio.subprocess.PIPE,
-                                                 stdout=asyncio.subprocess.PIPE)
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", "print(input()[::-1])",
+                                                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE)
     out, _ = await child.communicate(b"stressed\n")
     assert out == b"desserts\n" and child.returncode == 0
 

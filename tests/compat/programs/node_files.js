@@ -29,5 +29,6 @@ if (process.argv[2] === "child") {
   assert.equal(await new Promise((done) => killed.on("exit", (_, signal) => done(signal))), "SIGTERM");
   const child = fork(__filename, ["child"]);
   child.send(21);
-  console.log("node files ok", await new Promise((done) => child.on("message", done)), os.userInfo().username, os.homedir());
+  const doubled = await new Promise((done) => child.on("message", done));
+  console.log("node files ok", doubled, os.userInfo().username, os.homedir());
 })();

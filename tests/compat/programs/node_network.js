@@ -1,5 +1,6 @@
 // HTTP, fetch, UDP and unix sockets on the sandbox's own loopback; names; and that nothing is outside.
-const assert = require("assert"), dgram = require("dgram"), dns = require("dns").promises, http = require("http"), net = require("net");
+const assert = require("assert"), dgram = require("dgram"), dns = require("dns").promises;
+const http = require("http"), net = require("net");
 (async () => {
   const server = http.createServer((q, a) => a.end("path " + q.url)).listen(0, "localhost");
   await new Promise((done) => server.on("listening", done));
@@ -16,7 +17,8 @@ const assert = require("assert"), dgram = require("dgram"), dns = require("dns")
   assert.equal(await new Promise((done) => udp.on("message", (m) => done(String(m)))), "datagram");
   udp.close();
   assert.ok((await dns.lookup("localhost")).address);
-  const outside = await fetch("http://192.0.2.1/", { signal: AbortSignal.timeout(3000) }).catch((e) => e.cause?.code ?? e.name);
+  const attempt = fetch("http://192.0.2.1/", { signal: AbortSignal.timeout(3000) });
+  const outside = await attempt.catch((e) => e.cause?.code ?? e.name);
   console.log("node network ok", outside);
   process.exit(0);
 })();

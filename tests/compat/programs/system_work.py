@@ -1,4 +1,4 @@
-"""What programs ask about where they are: user, home, time zones, locale, platform, memory, libraries, random numbers."""
+"""What programs ask about where they are: user, home, time zones, locale, platform, memory, libraries, chance."""
 import ctypes
 import ctypes.util
 import datetime
@@ -34,7 +34,8 @@ callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.P
 numbers = (ctypes.c_int * 5)(5, 3, 1, 4, 2)
 ctypes.CDLL(None).qsort(numbers, 5, ctypes.sizeof(ctypes.c_int), callback(lambda a, b: a[0] - b[0]))
 print("ctypes", libm.cos(0.0), list(numbers))
-assert len({uuid.uuid1(), uuid.uuid4()}) == 2 and len(secrets.token_bytes(32)) == 32 and random.SystemRandom().random() < 1
+assert len({uuid.uuid1(), uuid.uuid4()}) == 2
+assert len(secrets.token_bytes(32)) == 32 and random.SystemRandom().random() < 1
 assert os.getrandom(8) and hashlib.scrypt(b"p", salt=b"s", n=1024, r=8, p=1) and sysconfig.get_paths()
 assert os.sysconf("SC_PAGE_SIZE") and os.sysconf("SC_NPROCESSORS_ONLN") >= 1 and os.getloadavg() and os.uname().nodename
 for path in ("/proc/self/status", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/uptime", "/proc/version",
@@ -46,8 +47,9 @@ for path in ("/proc/self/status", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat"
     except OSError as error:
         print("missing", path, error.strerror)
 # What is not there must be "no such file": exists() raises on "permission denied".
-for path in ("/sys/fs/cgroup/cpu.max", "/sys/devices/system/cpu/online", "/var/lib/dpkg", "/run/systemd", "/etc/gitconfig"):
+for path in ("/sys/fs/cgroup/cpu.max", "/sys/devices/system/cpu/online", "/var/lib/dpkg", "/etc/gitconfig"):
     assert not pathlib.Path(path).exists(), path
 assert os.listdir("/sys") == []
-print("text", os.environ.get("LANG"), locale.getpreferredencoding(), subprocess.check_output(["bash", "-c", "x=ü; echo ${#x}"]).decode().strip())
+length = subprocess.check_output(["bash", "-c", "x=ü; echo ${#x}"], text=True).strip()
+print("text", os.environ.get("LANG"), locale.getpreferredencoding(), length)
 print("system ok")
