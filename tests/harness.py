@@ -176,6 +176,8 @@ class Leftovers:
                 if name.startswith("belljar-"):
                     full = os.path.join(path, name)
                     with contextlib.suppress(OSError):
+                        if os.stat(full).st_uid != os.geteuid():
+                            continue
                         members = set(pathlib.Path(full, "cgroup.procs").read_text().split())
                         owner = name.split("-")[1]  # The belljar that made it; alive and not ours, it is somebody else's.
                         if members & ours or not (members or os.path.exists(f"/proc/{owner}")) or owner in ours:

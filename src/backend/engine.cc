@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,7 +45,7 @@ Expected<Engine> Engine::Open() {
 namespace {
 
 Expected<void> CheckPolicy(const Policy& policy) {
-  if (policy.error()) return std::unexpected(*policy.error());
+  if (const std::optional<Error>& mistake = policy.error(); mistake) return std::unexpected(*mistake);
   return policy.Check();
 }
 

@@ -85,6 +85,7 @@ TEST(Engine, ManyThreadsAtOnce) {
   std::atomic<int> good = 0;
   constexpr int kThreads = 6;
   constexpr int kRuns = 8;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kRuns; ++i) {

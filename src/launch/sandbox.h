@@ -49,7 +49,7 @@ class Sandbox {
  private:
   explicit Sandbox(const plan::CompiledPlan& plan) : plan_(&plan) {}
   Expected<void> Prepare(const sys::CgroupLayout& cgroups, std::vector<base::UniqueFd>& id_maps);
-  Expected<void> CloneInit(Input input, const std::vector<base::UniqueFd>& id_maps);
+  Expected<void> CloneInit(Input mode, const std::vector<base::UniqueFd>& id_maps);
 
   struct OwnedPid {
     pid_t pid = -1;

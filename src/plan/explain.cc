@@ -165,8 +165,8 @@ std::vector<StepText> Explain(const CompiledPlan& compiled) {
     texts.push_back({"parent", fmt::format("make cgroup {} in {}", compiled.cgroup_name, path.substr(0, at)),
                      "limits and accounts of all processes together"});
   }
-  for (std::size_t i = 0; i < compiled.id_maps.size(); ++i) {
-    texts.push_back({"parent", fmt::format("map files of uid {} to the guest", compiled.id_maps[i].file_uid),
+  for (const IdMap& map : compiled.id_maps) {
+    texts.push_back({"parent", fmt::format("map files of uid {} to the guest", map.file_uid),
                      "mounted files stay usable on both sides"});
   }
   texts.push_back({"parent", "clone init, " + NamespaceList(plan.clone_flags), "own view of each kernel resource"});

@@ -84,9 +84,10 @@ Expected<Cgroup> Cgroup::Create(const CgroupLayout& layout, const std::string& n
   Cgroup cgroup;
   cgroup.version_ = layout.version;
   if (layout.version == CgroupVersion::kV2) {
-    // Fails where it is enabled already by someone else's rules; what counts is whether the limits can be set below.
-    (void)WriteTo(layout.memory + "/cgroup.subtree_control", "+memory +pids");
-    (void)WriteTo(layout.memory + "/cgroup.subtree_control", "+cpu");
+    // May fail where someone else's rules enabled it already; what counts is whether the limits can be set below.
+    for (const char* controllers : {"+memory +pids", "+cpu"}) {
+      if (!WriteTo(layout.memory + "/cgroup.subtree_control", controllers)) continue;
+    }
   }
   for (std::string& path : Paths(layout, name, limits)) {
     if (::mkdir(path.c_str(), 0755) != 0) return std::unexpected(Failed("make cgroup " + path));

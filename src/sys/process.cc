@@ -95,6 +95,7 @@ ArgumentArea FindArgumentArea() {
     return {};
   }
   if (bounds[0] == 0 || bounds[3] < bounds[0]) return {};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel tells addresses as numbers
   return {reinterpret_cast<char*>(bounds[0]), reinterpret_cast<char*>(bounds[3])};
 }
 

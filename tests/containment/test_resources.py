@@ -30,20 +30,20 @@ NS = 1_000_000_000
 def test_fork_bomb(level, way):
     assert "made 50" in outside("fork_bomb", way, 50).stdout
     began = time.monotonic()
-    result = run_json("--processes", "40", "--wall", "20s", *inside(level, "fork_bomb", way))
+    result = run_json("--processes", "40", "--wall", "6s", *inside(level, "fork_bomb", way))
     assert result.verdict == "process_limit", result
     assert "--processes" in result["message"]
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 4, "it is the first refused fork that ends it, not the deadline"
     assert result["usage"]["processes_peak"] <= 40 or not by_cgroup(result, "process limit"), result["usage"]
     assert any(d["kind"] == "limit" and d["grant"] == "--processes" for d in result["denials"])
 
 
 def test_shell_fork_bomb():
     began = time.monotonic()
-    result = run_json("--processes", "64", "--wall", "20s", "--", "/bin/bash", "-c", ":(){ :|:& };:; wait")
+    result = run_json("--processes", "64", "--wall", "6s", "--", "/bin/bash", "-c", ":(){ :|:& };:; wait")
     # Without a cgroup the bomb may have choked on RLIMIT_NPROC and ended before the watcher looked.
     assert result.verdict == "process_limit" or (result.verdict == "exited" and not by_cgroup(result, "process limit")), result
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 4
 
 
 def test_host_can_fork_while_a_bomb_runs():
@@ -135,7 +135,7 @@ def test_background_child_holds_stdout_when_streaming():
 @pytest.mark.parametrize("where", ["anonymous", "children", "memfd", "sysv"])
 def test_memory_bomb(level, where):
     assert "used" in outside("memory", where, 100).stdout
-    result = run_json("--memory", "64M", "--wall", "30s", *inside(level, "memory", where, 2000))
+    result = run_json("--memory", "64M", "--wall", "30s", *inside(level, "memory", where, 600))
     if where in ("memfd", "sysv") and level == "kernel" and not by_cgroup(result, "memory limit"):
         # Nothing could count these, so they are not to be had.
         assert result["exit_code"] == 9 and "used" not in result["stdout"], result
@@ -447,7 +447,7 @@ def test_one_sandbox_does_not_hurt_another():
     verdicts = []
 
     def bomb():
-        verdicts.append(run_json("--processes", "60", "--wall", "20s", *inside("kernel", "fork_bomb", "wait")).verdict)
+        verdicts.append(run_json("--processes", "60", "--wall", "6s", *inside("kernel", "fork_bomb", "wait")).verdict)
 
     threads = [threading.Thread(target=bomb) for _ in range(3)]
     for thread in threads:

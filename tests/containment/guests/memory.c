@@ -41,13 +41,18 @@ static int fill_memory(long most) {
 }
 
 static int fill_segments(long most) {
-  for (long used = 0; used < most; used += 8) {
+  int ids[4096];
+  int made = 0;
+  for (long used = 0; used < most && made < 4096; used += 8) {
     const int id = shmget(IPC_PRIVATE, 8 * kMiB, IPC_CREAT | 0600);
     char* block = id < 0 ? (void*)-1 : shmat(id, NULL, 0);
     if (block == (void*)-1) return 9;
     memset(block, 'x', 8 * kMiB);
     shmdt(block);
+    ids[made++] = id;
   }
+  // Who is killed on the way leaves them all behind; only the control comes here.
+  while (made > 0) shmctl(ids[--made], IPC_RMID, NULL);
   printf("used %ld MiB\n", most);
   return 0;
 }
