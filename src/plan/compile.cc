@@ -1,8 +1,7 @@
 #include "plan/compile.h"
 
-#include <sys/random.h>
-
 #include <cstdlib>
+#include <string_view>
 
 #include "plan/sections.h"
 #include "sys/files.h"
@@ -14,10 +13,11 @@ namespace {
 constexpr uid_t kFirstGuestUid = 1'900'000'000;
 constexpr std::uint32_t kGuestUids = 1U << 26;
 
-uid_t PickGuestUid() {
-  std::uint32_t number = 0;
-  (void)!::getrandom(&number, sizeof number, 0);
-  return kFirstGuestUid + number % kGuestUids;
+// From the run's name (FNV-1a), which is random: two runs at once are different users.
+uid_t PickGuestUid(std::string_view run_id) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : run_id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return kFirstGuestUid + static_cast<uid_t>(hash % kGuestUids);
 }
 
 constexpr std::size_t kMaxArgumentBytes = 1U << 20;
@@ -74,7 +74,7 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
       draft.HasNamespaces() && request.facts.user_namespaces && (draft.OwnRoot() || !request.facts.privileged);
   draft.out.guest_uid = request.facts.uid;
   draft.out.guest_gid = request.facts.gid;
-  if (draft.OwnRoot() && draft.Privileged()) draft.out.guest_uid = draft.out.guest_gid = PickGuestUid();
+  if (draft.OwnRoot() && draft.Privileged()) draft.out.guest_uid = draft.out.guest_gid = PickGuestUid(request.run_id);
   const char* caller_path = std::getenv("PATH");
   draft.command = ResolveCommand(policy, request.argv[0], caller_path == nullptr ? "" : caller_path);
   if (draft.OwnRoot()) draft.workdir = kDefaultWorkdir;

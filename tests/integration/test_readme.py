@@ -1,0 +1,40 @@
+"""The README's console examples are run and must print what the README says, numbers of milliseconds apart."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import harness
+
+README = pathlib.Path(__file__).parents[2] / "README.md"
+
+
+def examples():
+    for block in re.findall(r"^```\n(.*?)^```", README.read_text(), re.M | re.S):
+        command, output = None, []
+        for line in block.splitlines() + ["$ "]:
+            if line.startswith("$ "):
+                if command:
+                    yield command, "\n".join(output)
+                command, output = line[2:], []
+            else:
+                output.append(line)
+
+
+def normal(text):
+    return re.sub(r"\d+ ms", "N ms", text).strip()
+
+
+def test_there_are_examples():
+    assert len(list(examples())) >= 5
+
+
+@pytest.mark.parametrize("command,expected", list(examples()))
+def test_example(command, expected, tmp_path):
+    os.symlink(shutil.which(harness.BELLJAR), tmp_path / "belljar")
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,
+                          env={"PATH": f"{tmp_path}:/usr/bin:/bin", "LC_ALL": "C.UTF-8"})
+    assert normal(done.stdout + done.stderr) == normal(expected)
