@@ -115,3 +115,16 @@ def test_venv_is_read_only_inside(sandbox, environment):
     assert outcome.result["exit_code"] == 1
     assert "Read-only file system" in outcome.stderr or "Permission denied" in outcome.stderr, outcome.describe()
     assert module.read_text() == before
+
+
+def test_a_home_directory_is_no_prefix(sandbox, tmp_path):
+    """A program in ~/bin comes along, but never the home with it, whatever marks of an interpreter it bears."""
+    for mark in ("lib/node_modules", "release", "lib/modules"):
+        (tmp_path / mark).mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "secret").write_text("secret\n")
+    tool = tmp_path / "bin" / "tool"
+    tool.write_text(f"#!/bin/sh\necho ran; cat {tmp_path}/secret\n")
+    tool.chmod(0o755)
+    outcome = sandbox.attempt(tool, env={"HOME": str(tmp_path)})
+    assert outcome.stdout == "ran\n" and "No such file" in outcome.stderr, outcome.describe()
