@@ -15,6 +15,12 @@ def pytest_report_header(config):
     return f"belljar: {harness.BELLJAR}, as {'root' if harness.IS_ROOT else f'uid {os.geteuid()}'}, guests: {harness.GUESTS}"
 
 
+@pytest.fixture(autouse=True)
+def no_zombies():
+    yield
+    harness.reap_janitors()
+
+
 @pytest.fixture
 def leftovers():
     """Whatever the test does, nothing of it is left on the host 5 s later."""

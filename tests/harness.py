@@ -140,6 +140,14 @@ def descendants():
     return {pid: f"{parents[pid][1]} {parents[pid][2]}" for pid in below - {os.getpid()} if pid in parents}
 
 
+def reap_janitors():
+    """Belljar does not wait for its janitor, which so becomes ours when it ends; a zombie each would add up."""
+    for pid, (parent, name, state) in _parents().items():
+        if parent == os.getpid() and state == "Z" and name == "belljar-janitor":
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
 class Leftovers:
     """What exists on the host before, compared with what exists after: processes, namespaces, mounts, control groups,
     temporary files, shared memory. Other users of Belljar on this host do not count."""
@@ -159,8 +167,9 @@ class Leftovers:
         seen |= {"control group " + path for path in self._cgroups()}
         for where in {"/tmp", "/var/tmp", "/dev/shm", "/run", os.environ.get("TMPDIR") or "/tmp"}:
             for path in glob.glob(f"{where}/belljar-*"):
+                owner = re.search(r"belljar-(\d+)-[0-9a-f]{12}$", path)  # The pid of the belljar that made it.
                 with contextlib.suppress(OSError):
-                    if os.lstat(path).st_uid == os.geteuid():
+                    if owner and os.lstat(path).st_uid == os.geteuid() and not os.path.exists(f"/proc/{owner[1]}"):
                         seen.add("file " + path)
         for table in ("shm", "sem", "msg"):
             with contextlib.suppress(OSError):

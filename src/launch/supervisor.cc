@@ -29,6 +29,7 @@ constexpr std::uint64_t kWallGraceNs = 40 * kMillisecond;     // Init keeps the 
 constexpr std::uint64_t kKillGraceNs = 3'000 * kMillisecond;  // For init to kill what it has adopted.
 constexpr std::uint64_t kWatchNs = 10 * kMillisecond;
 constexpr std::uint64_t kDiskWatchNs = 50 * kMillisecond;
+constexpr std::uint64_t kForksWatchNs = 20 * kMillisecond;  // v1 tells nobody that a fork was refused since Linux 6.11.
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr std::uint64_t kCapturedDefault = 64 * 1024;
 constexpr std::uint64_t kStreamedDefault = 64ULL << 20;
@@ -72,6 +73,7 @@ class Supervisor {
   void CheckCpuTime(std::uint64_t now);
   void CheckTree(std::uint64_t now);
   void CheckDirectory(std::uint64_t now);
+  void CheckForks();
   void DrainAfterEnd();
   void Finish(Outcome& outcome);
   void AddLimitDenials(Result& result) const;
@@ -99,6 +101,7 @@ class Supervisor {
   std::uint64_t cpu_check_ = kNever;
   std::uint64_t tree_check_ = kNever;
   std::uint64_t disk_check_ = kNever;
+  std::uint64_t forks_check_ = kNever;
 };
 
 void Supervisor::Watch(int fd, Source source, std::uint32_t events) {
@@ -202,6 +205,9 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd) {
       if (policy_.limits.cpu_time_ns != kUnlimited) cpu_check_ = now + kMillisecond;
       if (plan_.watched.memory || plan_.watched.processes) tree_check_ = now + kWatchNs;
       if (plan_.watched.disk) disk_check_ = now + kDiskWatchNs;
+      if (sandbox_.cgroup.processes_event_fd() >= 0 && sandbox_.cgroup.version() == sys::CgroupVersion::kV1) {
+        forks_check_ = now + kForksWatchNs;
+      }
       return;
     }
     case plan::ReportKind::kEnded:
@@ -282,6 +288,13 @@ void Supervisor::CheckDirectory(std::uint64_t now) {
   if (use.bytes > policy_.limits.disk || use.files > policy_.limits.files) Kill(KillReason::kDisk);
 }
 
+void Supervisor::CheckForks() {
+  if (sandbox_.cgroup.TakeRefusedForks() == 0) return;
+  Unwatch(sandbox_.cgroup.processes_event_fd());
+  forks_check_ = kNever;
+  Kill(KillReason::kProcesses);
+}
+
 // Does what is due; returns when to look again.
 std::uint64_t Supervisor::CheckTimers() {
   const std::uint64_t now = sys::NowNs();
@@ -300,7 +313,12 @@ std::uint64_t Supervisor::CheckTimers() {
   if (now >= cpu_check_) CheckCpuTime(now);
   if (now >= tree_check_) CheckTree(now);
   if (now >= disk_check_) CheckDirectory(now);
-  return std::min({wall_deadline_, setup_deadline_, kill_deadline_, cpu_check_, tree_check_, disk_check_});
+  if (now >= forks_check_) {
+    forks_check_ = now + kForksWatchNs;
+    CheckForks();
+  }
+  return std::min(
+      {wall_deadline_, setup_deadline_, kill_deadline_, cpu_check_, tree_check_, disk_check_, forks_check_});
 }
 
 void Supervisor::Handle(Source source, std::uint32_t events) {
@@ -330,13 +348,7 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
         Kill(KillReason::kMemory);
       }
       return;
-    case kForks:
-      sandbox_.cgroup.ConsumeProcessesEvent();
-      if (sandbox_.cgroup.Usage().processes_refused > 0) {
-        Unwatch(sandbox_.cgroup.processes_event_fd());
-        Kill(KillReason::kProcesses);
-      }
-      return;
+    case kForks: return CheckForks();
     case kResize: return terminal_settings_.CopySize();
   }
 }

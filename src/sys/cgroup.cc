@@ -45,12 +45,11 @@ std::uint64_t ReadNumber(const std::string& path) {
   return value;
 }
 
-// The number behind `key` in a flat keyed file.
-std::uint64_t ReadKeyed(const std::string& path, std::string_view key) {
-  const auto text = ReadSmallFile(path, 4096).value_or("");
+// The number behind `key` in the text of a flat keyed file.
+std::uint64_t KeyedNumber(std::string_view text, std::string_view key) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = std::string_view(text).substr(at, end - at);
+    const std::string_view line = text.substr(at, end - at);
     at = end + 1;
     if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ' ') continue;
     std::uint64_t value = 0;
@@ -58,6 +57,10 @@ std::uint64_t ReadKeyed(const std::string& path, std::string_view key) {
     return value;
   }
   return 0;
+}
+
+std::uint64_t ReadKeyed(const std::string& path, std::string_view key) {
+  return KeyedNumber(ReadSmallFile(path, 4096).value_or(""), key);
 }
 
 std::string Below(const std::string& parent, const std::string& name) {
@@ -162,7 +165,7 @@ Expected<void> Cgroup::OpenEvents(const CgroupLimits& limits) {
   if (!pids_.empty() && limits.processes != kUnlimited) {
     pids_events_.Reset(::open((pids_ + "/pids.events").c_str(), O_RDONLY | O_CLOEXEC));
     if (!pids_events_.valid()) return std::unexpected(Failed("open " + pids_ + "/pids.events"));
-    ConsumeProcessesEvent();
+    (void)TakeRefusedForks();
   }
   if (memory_.empty() || limits.memory == kUnlimited) return {};
   if (version_ == CgroupVersion::kV2) {
@@ -176,9 +179,10 @@ Expected<void> Cgroup::OpenEvents(const CgroupLimits& limits) {
   return WriteTo(memory_ + "/cgroup.event_control", fmt::format("{} {}", oom_event_.get(), oom_control_.get()));
 }
 
-void Cgroup::ConsumeProcessesEvent() const {
+std::uint64_t Cgroup::TakeRefusedForks() const {
   char text[256];
-  (void)!::pread(pids_events_.get(), text, sizeof text, 0);
+  const ssize_t length = ::pread(pids_events_.get(), text, sizeof text, 0);
+  return length > 0 ? KeyedNumber({text, static_cast<std::size_t>(length)}, "max") : 0;
 }
 
 std::uint64_t Cgroup::CpuNs() const {

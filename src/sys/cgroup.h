@@ -53,8 +53,8 @@ class Cgroup {
   int oom_event_fd() const { return oom_event_.get(); }
   /// Has a priority event when a fork was refused; -1 when processes are not limited.
   int processes_event_fd() const { return pids_events_.get(); }
-  /// Re-arms processes_event_fd() after an event.
-  void ConsumeProcessesEvent() const;
+  /// How many forks were refused so far; re-arms processes_event_fd().
+  std::uint64_t TakeRefusedForks() const;
 
   CgroupUsage Usage() const;
   std::uint64_t CpuNs() const;

@@ -82,6 +82,20 @@ def test_kill_9_leaves_nothing(leftovers):
     leftovers.check()
 
 
+def test_kill_9_during_set_up(leftovers):
+    """The first ten milliseconds are full of helpers: a janitor, holders of namespaces for mapped mounts, a half-built init."""
+    chosen = random.Random(3)
+    word = harness.token()
+    for _ in range(2 * KILLS):
+        process = subprocess.Popen([harness.BELLJAR, "run", "--wall", "20s", *inside("kernel", "flood", "text", 0, word)],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.01 * chosen.random())
+        process.kill()
+        process.wait()
+    assert harness.wait_until(lambda: not harness.processes_with(word)), f"alive after 5 s: {harness.processes_with(word)}"
+    leftovers.check()
+
+
 def test_control_kill_9_of_a_plain_parent_leaves_its_tree():
     word = harness.token()
     process = subprocess.Popen(["/bin/sh", "-c", "/bin/sh -c 'sleep 20; :' " + word + " & wait"])
@@ -124,6 +138,16 @@ def test_runs_at_once_do_not_mix(leftovers):
     leftovers.check()
 
 
+if not harness.IS_ROOT:  # Root has no form of level kernel without namespaces.
+    def test_guest_that_locks_its_own_directory(leftovers):
+        """In the form without namespaces the private directory is a real one, and the guest is its owner."""
+        code = "import os; open('f', 'w').close(); os.mkdir('d'); [os.fchmod(fd, 0) for fd in [os.open('d', 0), os.open('.', 0)]]"
+        done = subprocess.run([harness.guest("forbid_userns"), harness.BELLJAR, "run", "--", harness.PYTHON, "-c", code],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
+        assert done.returncode == 0, done.stderr
+        leftovers.check(2)
+
+
 def test_leftovers_are_seen(tmp_path):
     """The check itself must be able to fail."""
     before = harness.Leftovers()
@@ -132,9 +156,9 @@ def test_leftovers_are_seen(tmp_path):
         before.check(0.2)
     process.kill()
     process.wait()
-    path = f"/tmp/belljar-test-{os.getpid()}"
+    path = f"/tmp/belljar-{process.pid}-{os.urandom(6).hex()}"
     os.mkdir(path)
-    with pytest.raises(AssertionError, match="file /tmp/belljar-test"):
+    with pytest.raises(AssertionError, match="file /tmp/belljar-"):
         before.check(0.2)
     os.rmdir(path)
     before.check(1)
