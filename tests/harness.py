@@ -153,9 +153,10 @@ class Leftovers:
     temporary files, shared memory. Other users of Belljar on this host do not count."""
 
     def __init__(self):
-        self.before = self._look()
+        self.before = self._look(known=True)
 
-    def _look(self):
+    def _look(self, known=False):
+        """With `known` also what belongs to live runs of others: their pids end, and numbers of pids come again."""
         seen = {f"process {pid} {name}" for pid, name in descendants().items()}
         own = {os.readlink(path) for path in glob.glob("/proc/self/ns/*")}
         for pid in descendants():
@@ -164,12 +165,12 @@ class Leftovers:
                     if os.readlink(path) not in own:
                         seen.add(f"namespace {os.readlink(path)}")
         seen |= {"mount " + line.split()[4] for line in open("/proc/self/mountinfo", encoding="utf-8", errors="replace")}
-        seen |= {"control group " + path for path in self._cgroups()}
+        seen |= {"control group " + path for path in self._cgroups(known)}
         for where in {"/tmp", "/var/tmp", "/dev/shm", "/run", os.environ.get("TMPDIR") or "/tmp"}:
             for path in glob.glob(f"{where}/belljar-*"):
                 owner = re.search(r"belljar-(\d+)-[0-9a-f]{12}$", path)  # The pid of the belljar that made it.
                 with contextlib.suppress(OSError):
-                    if owner and os.lstat(path).st_uid == os.geteuid() and not os.path.exists(f"/proc/{owner[1]}"):
+                    if owner and os.lstat(path).st_uid == os.geteuid() and (known or not os.path.exists(f"/proc/{owner[1]}")):
                         seen.add("file " + path)
         for table in ("shm", "sem", "msg"):
             with contextlib.suppress(OSError):
@@ -178,7 +179,7 @@ class Leftovers:
         return seen
 
     @staticmethod
-    def _cgroups():
+    def _cgroups(known):
         ours = {str(pid) for pid in descendants()}
         for path, directories, _ in os.walk("/sys/fs/cgroup"):
             for name in directories:
@@ -186,6 +187,9 @@ class Leftovers:
                     full = os.path.join(path, name)
                     with contextlib.suppress(OSError):
                         if os.stat(full).st_uid != os.geteuid():
+                            continue
+                        if known:
+                            yield full
                             continue
                         members = set(pathlib.Path(full, "cgroup.procs").read_text().split())
                         owner = name.split("-")[1]  # The belljar that made it; alive and not ours, it is somebody else's.

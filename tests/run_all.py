@@ -152,6 +152,9 @@ class LeakCheck:
             new = self.look() - self.before
             if not new or time.monotonic() > deadline:
                 self.before |= new  # Reported once.
+                for pid in self.children.orphans().values():
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, signal.SIGKILL)
                 return sorted(new)
             time.sleep(0.1)
 
@@ -341,12 +344,12 @@ class Run:
                 print(f"… {name}\r", end="", file=sys.stderr, flush=True)
             begun, known = time.monotonic(), len(self.report.outcomes)
             getattr(self, f"phase_{name}")()
-            for leak in self.leaks.leaks():
-                self.report.add(name, f"leak: {leak}", "failed", "was not there before this phase, and is still there 5 s after it")
+            if leaks := self.leaks.leaks():
+                self.report.add(name, "leaks", "failed", "\n".join(["left behind, 5 s after the end:", *leaks]))
             if len(self.report.outcomes) > known:
                 self.clock(name, begun, self.report.outcomes[known:])
-        if not any(o.name.startswith("leak: ") for o in self.report.outcomes):
-            self.report.add("leaks", "nothing is left behind", "passed")
+        if not any(o.name == "leaks" for o in self.report.outcomes):
+            self.report.add("all", "nothing is left behind", "passed")
         print(f"total: {time.monotonic() - started:.0f} s")
         return self.report.finish()
 

@@ -134,6 +134,7 @@ int DoIdentityStep(Context& context, const plan::Step& step) {
     case plan::Op::kJoinCgroup:
       // "0" is the writer itself: no other way into a v1 hierarchy avoids a system-wide lock and its 10 ms.
       return write(context.fds[step.slot], "0", 1) == 1 ? 0 : -1;
+    case plan::Op::kCgroupNamespace: return unshare(CLONE_NEWCGROUP);
     case plan::Op::kOomScore: return WriteFile(AT_FDCWD, "/proc/self/oom_score_adj", text, strlen(text), 0, 0);
     case plan::Op::kMapIds: return MapIds(context, AT_FDCWD, "/proc/self/", step);
     case plan::Op::kNoDump: return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

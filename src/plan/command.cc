@@ -58,14 +58,41 @@ std::optional<std::string> ResolveShim(const std::string& path) {
   return real;
 }
 
+// rustup's proxies likewise: cargo and its kin are links to rustup, which runs the program of the default toolchain.
+std::optional<std::string> ResolveRustup(const std::string& path) {
+  const auto target = sys::ReadLink(path);
+  if (!target || !sys::Normalize(*target, Parent(path)).ends_with("/rustup")) return std::nullopt;
+  const char* home = std::getenv("RUSTUP_HOME");
+  const std::string root = home != nullptr ? home : Parent(Parent(Parent(path))) + "/.rustup";
+  std::string toolchain;
+  if (const char* chosen = std::getenv("RUSTUP_TOOLCHAIN"); chosen != nullptr) toolchain = chosen;
+  if (toolchain.empty()) {
+    constexpr std::string_view kKey = "default_toolchain = \"";
+    const std::string settings = sys::ReadSmallFile(root + "/settings.toml", 65536).value_or("");
+    const std::size_t at = settings.find(kKey);
+    if (at == std::string::npos) return std::nullopt;
+    toolchain = settings.substr(at + kKey.size());
+    toolchain.resize(std::min(toolchain.find('"'), toolchain.size()));
+  }
+  if (toolchain.empty() || toolchain.find('/') != std::string::npos) return std::nullopt;
+  std::string real = root + "/toolchains/" + toolchain + "/bin" + path.substr(Parent(path).size());
+  if (!sys::IsExecutable(real)) return std::nullopt;
+  return real;
+}
+
 // The directory that a program's own files are under, when there is one that is plainly a program's: a home directory
 // or /opt as a whole is not handed over for a file in its bin.
 std::optional<std::string> Prefix(const std::string& program) {
   const std::string directory = Parent(program);
   if (!directory.ends_with("/bin")) return std::nullopt;
   std::string prefix = Parent(directory);
-  for (const char* mark : {"/pyvenv.cfg", "/conda-meta", "/include/node", "/lib/node_modules", "/lib/rustlib",
-                           "/lib/jvm.cfg", "/release", "/pkg/tool"}) {
+  // SECURITY: a home directory can hold any of these marks and is never handed over: the caller's, or one of /home.
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && sys::IsWithin(sys::Normalize(home, "/"), prefix)) return std::nullopt;
+  const auto depth = std::ranges::count(prefix, '/');
+  if (depth < 2 || (depth == 2 && prefix.starts_with("/home/"))) return std::nullopt;
+  for (const char* mark :
+       {"/pyvenv.cfg", "/conda-meta", "/include/node", "/lib/rustlib", "/lib/jvm.cfg", "/lib/modules", "/pkg/tool"}) {
     if (sys::Status(prefix + mark).kind != sys::FileKind::kAbsent) return prefix;
   }
   const auto python = sys::ReadLink(directory + "/python3");
@@ -82,13 +109,23 @@ void AddReadOnly(const Policy& policy, Command& command, const std::string& path
   command.read_only.push_back(path);
 }
 
-// A program outside the system: it, its prefix, and the same for what it links to (a virtual environment's python).
-void AddProgram(const Policy& policy, Command& command, const std::string& program) {
+// The interpreter that a script names in its first line.
+std::optional<std::string> Interpreter(const std::string& program) {
+  const std::string head = sys::ReadHead(program, 256);
+  std::string_view line(head);
+  line = line.substr(0, line.find('\n'));
+  if (!line.starts_with("#!")) return std::nullopt;
+  line.remove_prefix(std::min(line.find('/'), line.size()));
+  if (line.empty()) return std::nullopt;
+  return std::string(line.substr(0, line.find_first_of(" \t\r")));
+}
+
+// A program outside the system: it, its prefix, and the same for all that it links to (a virtual environment's python).
+void AddLinks(const Policy& policy, Command& command, const std::string& program) {
   std::string at = program;
   for (int hops = 0; hops < 8; ++hops) {
     if (const auto prefix = Prefix(at)) {
       AddReadOnly(policy, command, *prefix);
-      if (hops == 0) command.path = *prefix + "/bin:" + command.path;
     } else {
       AddReadOnly(policy, command, at);
     }
@@ -96,6 +133,17 @@ void AddProgram(const Policy& policy, Command& command, const std::string& progr
     if (!target) return;
     at = sys::Normalize(*target, Parent(at));
   }
+}
+
+void AddProgram(const Policy& policy, Command& command, const std::string& program) {
+  AddLinks(policy, command, program);
+  const auto prefix = Prefix(program);
+  if (!prefix) return;
+  command.path = *prefix + "/bin:" + command.path;
+  // SECURITY: the script may be written by a guest, so its first line counts only where it names its own prefix, as the
+  // console scripts of a virtual environment do: nothing is mounted because a script says so.
+  const auto interpreter = Interpreter(program);
+  if (interpreter && sys::IsWithin(*interpreter, *prefix)) AddLinks(policy, command, *interpreter);
 }
 
 }  // namespace
@@ -109,6 +157,7 @@ Command ResolveCommand(const Policy& policy, const std::string& argv0, const std
       host = FindOnHost(argv0, caller_path);
       if (host) {
         if (auto real = ResolveShim(*host)) host = std::move(real);
+        if (auto real = ResolveRustup(*host)) host = std::move(real);
       }
     } else if (!policy.files.mounts.empty() && !argv0.starts_with('/')) {
       // Relative to the guest's working directory, which a mount provides: nothing of the host is meant.
@@ -126,6 +175,11 @@ Command ResolveCommand(const Policy& policy, const std::string& argv0, const std
   if (has_slash) {
     command.exec_paths = {argv0};
     return command;
+  }
+  // A directory of the system that the usual PATH does not hold, as /usr/local/go/bin.
+  if (host && IsSystem(policy, *host)) {
+    const std::vector<std::string> usual = SplitPath(kSystemPath);
+    if (std::ranges::find(usual, Parent(*host)) == usual.end()) command.path += ":" + Parent(*host);
   }
   for (const std::string& directory : SplitPath(command.path)) command.exec_paths.push_back(directory + "/" + argv0);
   return command;

@@ -7,7 +7,8 @@
 namespace belljar::plan {
 
 std::vector<std::string> BuildEnvironment(const Draft& draft) {
-  std::vector<std::pair<std::string, std::string>> variables = {{"PATH", draft.command.path}};
+  std::vector<std::pair<std::string, std::string>> variables = {
+      {"PATH", draft.command.path}, {"HOME", std::string(kHome)}, {"LANG", "C.UTF-8"}};
   const auto set = [&](const std::string& name, const std::string& value) {
     const auto found = std::ranges::find(variables, name, [](const auto& v) { return v.first; });
     if (found != variables.end()) {
@@ -23,12 +24,12 @@ std::vector<std::string> BuildEnvironment(const Draft& draft) {
   const Environment& environment = draft.request.policy.environment;
   for (const std::string& name : environment.pass) pass(name);
   for (const auto& [name, value] : environment.set) set(name, value);
-  if (!draft.HasNamespaces()) {
+  if (!draft.OwnRoot()) {
     // There is no private /tmp in these forms; the private directory stands for it.
-    set("TMPDIR", draft.out.private_directory);
     for (auto& [name, value] : variables) {
       if (name == "HOME" && value == kHome) value = draft.out.private_directory;
     }
+    if (!draft.HasNamespaces()) set("TMPDIR", draft.out.private_directory);
   }
   std::vector<std::string> result;
   result.reserve(variables.size());

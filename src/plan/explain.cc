@@ -123,6 +123,7 @@ Texts DescribeIdentity(const LaunchPlan& plan, const Step& step) {
     case Op::kHideCaller: return {"wipe the caller's arguments and environment", "no secret of the caller in /proc/1"};
     case Op::kDieWithParent: return {"die with the caller", "nothing survives kill -9 of Belljar"};
     case Op::kJoinCgroup: return {"join the run's cgroup", "limits count all processes together from the start"};
+    case Op::kCgroupNamespace: return {"enter a cgroup namespace", "the host's cgroup paths are not told"};
     case Op::kOomScore:
       return {fmt::format("raise the OOM score to {}", text), "guests die before host processes when memory runs out"};
     case Op::kMapIds: return {fmt::format("map the ids ({})", text), "root inside is nobody outside"};

@@ -35,7 +35,7 @@ void AddIdentity(Draft& draft) {
   builder.Add(Op::kOomScore, {.text = kOomScore});
   if (draft.HasNamespaces()) {
     builder.head.clone_flags = CLONE_NEWPID | CLONE_NEWNS;
-    if (draft.OwnRoot()) builder.head.clone_flags |= CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+    if (draft.OwnRoot()) builder.head.clone_flags |= CLONE_NEWIPC | CLONE_NEWUTS;
     if (draft.own_network) builder.head.clone_flags |= CLONE_NEWNET;
     if (!draft.Privileged()) {
       builder.head.clone_flags |= CLONE_NEWUSER;
@@ -45,6 +45,7 @@ void AddIdentity(Draft& draft) {
       builder.Add(Op::kMapIds, {.text = IdLine(inside_uid, draft.request.facts.uid),
                                 .more = IdLine(inside_gid, draft.request.facts.gid)});
     }
+    if (draft.OwnRoot()) builder.Add(Op::kCgroupNamespace);
     builder.head.init_is_pid1 = 1;
   } else {
     builder.Add(Op::kSubreaper);

@@ -14,12 +14,13 @@ namespace belljar::plan {
 /// What a step does. The order of the steps is the plan's; the numbers are only names.
 enum class Op : std::uint16_t {
   // Sandbox init, in the caller's file view.
-  kHideCaller,     ///< Wipe the argument and environment strings that init has as a copy of its caller.
-  kDieWithParent,  ///< Ask for a signal when the caller dies.
-  kJoinCgroup,     ///< slot: an open cgroup `tasks` or `cgroup.procs` file.
-  kOomScore,       ///< text: the number; guests die before host processes when the host runs out of memory.
-  kMapIds,         ///< text: uid_map, more: gid_map. Inside a new user namespace.
-  kNoDump,         ///< Nobody may trace init or read its memory.
+  kHideCaller,       ///< Wipe the argument and environment strings that init has as a copy of its caller.
+  kDieWithParent,    ///< Ask for a signal when the caller dies.
+  kJoinCgroup,       ///< slot: an open cgroup `tasks` or `cgroup.procs` file.
+  kCgroupNamespace,  ///< After joining: the sandbox's cgroup is the root of what it sees.
+  kOomScore,         ///< text: the number; guests die before host processes when the host runs out of memory.
+  kMapIds,           ///< text: uid_map, more: gid_map. Inside a new user namespace.
+  kNoDump,           ///< Nobody may trace init or read its memory.
   kPrivateMounts,
   kNewRoot,   ///< text: options of its tmpfs. All later paths are inside it.
   kHostRoot,  ///< All later paths are the host's (forms without an own root).

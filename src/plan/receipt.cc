@@ -59,7 +59,6 @@ void Writer::Namespaces() {
       {"pid namespace", CLONE_NEWPID, "clone(CLONE_NEWPID)"},
       {"ipc namespace", CLONE_NEWIPC, "clone(CLONE_NEWIPC)"},
       {"uts namespace", CLONE_NEWUTS, "clone(CLONE_NEWUTS)"},
-      {"cgroup namespace", CLONE_NEWCGROUP, "clone(CLONE_NEWCGROUP)"},
   };
   for (const auto& [guard, flag, by] : kinds) {
     if ((flags & flag) != 0) {
@@ -67,6 +66,11 @@ void Writer::Namespaces() {
     } else if (kernel) {
       Absent(guard, lack);
     }
+  }
+  if (draft_.OwnRoot()) {
+    Held("cgroup namespace", "unshare(CLONE_NEWCGROUP) in the run's cgroup");
+  } else if (kernel) {
+    Absent("cgroup namespace", lack);
   }
   if (draft_.own_network) {
     Held("network", "clone(CLONE_NEWNET), loopback only");

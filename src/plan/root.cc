@@ -27,13 +27,14 @@ constexpr std::array kMaskedProcFiles = {
     "softirqs",   "swaps",     "sysrq-trigger", "timer_list",  "vmstat",     "zoneinfo"};
 constexpr std::array kMaskedProcDirectories = {"acpi",     "asound", "bus",     "driver", "dynamic_debug", "fs", "irq",
                                                "pressure", "scsi",   "sysvipc", "tty"};
-constexpr char kMaskSource[] = "/sys";  // Guests look for it; there is nothing in it.
+constexpr char kMaskSource[] = "/dev/.hidden";
 
 // What programs need of /etc to run and what says nothing about the host's users. Small files are copied: a mount costs
 // more to make and to tear down than a write.
 constexpr std::array kEtcTrees = {"alternatives",    "ssl/certs",       "fonts",          "java-11-openjdk",
                                   "java-17-openjdk", "java-21-openjdk", "java-25-openjdk"};
-constexpr std::array kEtcCopies = {"localtime", "mime.types", "protocols", "services"};
+constexpr std::array kEtcCopies = {"localtime", "timezone",   "mime.types",     "protocols",
+                                   "services",  "os-release", "ssl/openssl.cnf"};
 constexpr std::size_t kMostCopied = 64 * 1024;
 
 class FileView {
@@ -112,7 +113,10 @@ void FileView::Etc() {
   }
   for (const char* name : kEtcCopies) {
     const std::string path = std::string("/etc/") + name;
-    if (const auto text = sys::ReadSmallFile(path, kMostCopied)) write(path, *text);
+    const auto text = sys::ReadSmallFile(path, kMostCopied);
+    if (!text) continue;
+    MakeParents(path);
+    write(path, *text);
   }
 }
 
@@ -131,6 +135,8 @@ void FileView::Devices() {
 
 void FileView::Proc() {
   builder_.Add(Op::kMaskSource, {.text = kMaskSource});
+  // Empty and readable: "no such file" is an answer that programs expect there, "permission denied" makes some give up.
+  MakeDirectory("/sys");
   MakeDirectory("/proc");
   builder_.Add(Op::kProc, {.text = "/proc"});
   const auto mask = [&](const char* name, Cover cover) {

@@ -63,6 +63,14 @@ std::optional<std::string> ReadSmallFile(const std::string& path, std::size_t li
   return text;
 }
 
+std::string ReadHead(const std::string& path, std::size_t limit) {
+  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::string text(limit, '\0');
+  const ssize_t got = fd.valid() ? ::read(fd.get(), text.data(), text.size()) : 0;
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
 bool IsExecutable(const std::string& path) {
   return Status(path).kind == FileKind::kFile && ::access(path.c_str(), X_OK) == 0;
 }

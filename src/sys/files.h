@@ -29,6 +29,8 @@ std::optional<std::string> ReadLink(const std::string& path);
 std::optional<std::string> RealPath(const std::string& path);
 /// At most `limit` bytes; nothing when the file can't be read or is larger.
 std::optional<std::string> ReadSmallFile(const std::string& path, std::size_t limit);
+/// The first bytes of a file, at most `limit`; empty when it can't be read.
+std::string ReadHead(const std::string& path, std::size_t limit);
 /// True when this process may execute the file.
 bool IsExecutable(const std::string& path);
 std::string CurrentDirectory();
