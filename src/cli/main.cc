@@ -1,4 +1,7 @@
 // belljar: runs untrusted tools and model-written code under glass. Each verb is a thin file of its own.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <string_view>
 
@@ -44,9 +47,19 @@ constexpr Verb kVerbs[] = {
     {"policy", belljar::cli::PolicyVerb},
 };
 
+// SECURITY: a descriptor opened later would take the place of a closed standard stream, and the guest's output would be
+// written into it.
+void OpenMissingStreams() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    if (::open("/dev/null", O_RDWR) != fd) ::_exit(125);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  OpenMissingStreams();
   const std::string_view name = argc > 1 ? argv[1] : "";
   for (const Verb& verb : kVerbs) {
     if (verb.name == name) return verb.run(argc - 1, argv + 1);

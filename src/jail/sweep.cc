@@ -130,6 +130,9 @@ void KillChildren() {
 
 int RemoveTree(const char* path) {
   int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (directory < 0 && errno == EACCES && fchmodat(AT_FDCWD, path, 0700, 0) == 0) {
+    directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  }
   if (directory < 0) return errno == ENOENT ? 0 : -1;
   // One descriptor at a time, up again by "..": a tree may be deeper than there are descriptors or stack. Nobody else
   // is left who could move directories meanwhile.

@@ -5,19 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <mutex>
-#include <vector>
 
 #include "sys/process.h"
 
 namespace belljar::launch {
-namespace {
-
-std::mutex g_dismissed_mutex;
-std::vector<pid_t> g_dismissed;  // Janitors that are about to end.
-
-}  // namespace
-
 Expected<Janitor> Janitor::Start(const jail::Leftovers& leftovers) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(sys::ErrnoError("make a pipe to the janitor", errno));
@@ -39,10 +30,9 @@ Expected<Janitor> Janitor::Start(const jail::Leftovers& leftovers) {
 Janitor::~Janitor() {
   if (pid_ <= 0) return;
   (void)!::write(lifeline_.get(), "q", 1);
-  // It leaves in its own time: waiting would cost each run a switch of processes. The next run reaps it.
-  const std::lock_guard lock(g_dismissed_mutex);
-  g_dismissed.push_back(pid_);
-  std::erase_if(g_dismissed, [](pid_t pid) { return ::waitpid(pid, nullptr, __WALL | WNOHANG) != 0; });
+  // Waited for: an orphan would be left to a pid 1 that may not reap, as in many containers.
+  while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
+  }
 }
 
 }  // namespace belljar::launch

@@ -353,17 +353,21 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
   }
 }
 
-// All processes are gone: what they wrote is still in the pipes, at most their capacity.
+// All processes are gone: what they wrote is still in the pipes, at most their capacity. A slow reader of a command
+// that ended by itself gets all of it; where the run was cut off nobody waits for a reader, who may be the reason.
 void Supervisor::DrainAfterEnd() {
-  const auto drain = [](OutputPump& pump, base::UniqueFd& source) {
+  const bool by_itself = observed_.killed == KillReason::kNone && observed_.ended.has_value() &&
+                         observed_.ended->kind == plan::ReportKind::kEnded;
+  const int cancel = options_.cancel != nullptr ? options_.cancel->fd() : -1;
+  const auto drain = [&](OutputPump& pump, base::UniqueFd& source) {
     if (!source.valid()) return;
     std::uint64_t before = 0;
     for (;;) {
       before = pump.capture().bytes();
       const Flow flow = pump.Pump();
       if (flow == Flow::kWaitForTarget) {
-        pollfd target{pump.target(), POLLOUT, 0};
-        ::poll(&target, 1, -1);
+        pollfd waits[] = {{pump.target(), POLLOUT, 0}, {cancel, POLLIN, 0}};
+        if (!by_itself || ::poll(waits, 2, -1) < 0 || waits[1].revents != 0) break;
         continue;
       }
       if (flow != Flow::kWaitForSource || pump.capture().bytes() == before) break;

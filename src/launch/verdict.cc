@@ -90,7 +90,7 @@ void SetEnded(const plan::Report& report, const Policy& policy, Result& result) 
     result.message = name == nullptr ? fmt::format("ended by signal {}", signal) : fmt::format("ended by SIG{}", name);
     if (signal == SIGSYS) {
       result.verdict = Verdict::kSyscall;
-      result.message = "made a system call of a foreign architecture, which is answered by death; no policy allows it";
+      result.message = "ended by SIGSYS, the answer to system calls of a foreign architecture; no policy allows them";
     } else if (signal == SIGXFSZ && policy.limits.file_size != kUnlimited) {
       result.verdict = Verdict::kFileSize;
       result.message =

@@ -34,8 +34,9 @@ void AddIdentity(Draft& draft) {
   }
   builder.Add(Op::kOomScore, {.text = kOomScore});
   if (draft.HasNamespaces()) {
-    builder.head.clone_flags = CLONE_NEWPID | CLONE_NEWNS;
-    if (draft.OwnRoot()) builder.head.clone_flags |= CLONE_NEWIPC | CLONE_NEWUTS;
+    // SysV memory would outlive the run otherwise, also at level process.
+    builder.head.clone_flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
+    if (draft.OwnRoot()) builder.head.clone_flags |= CLONE_NEWUTS;
     if (draft.own_network) builder.head.clone_flags |= CLONE_NEWNET;
     if (!draft.Privileged()) {
       builder.head.clone_flags |= CLONE_NEWUSER;
@@ -111,6 +112,11 @@ void AddCommand(Draft& draft) {
     builder.SetFilter(KernelFilter(listen ? FilterVariant::kNotify : FilterVariant::kErrno, narrowing));
     // SECURITY: the very last before exec: it forbids most of what the steps before it do.
     builder.Add(Op::kSeccomp, {.value = listen ? 1U : 0U});
+  }
+  if (draft.choice.level < Level::kKernel && draft.out.watched.memory) {
+    // Level process has no filter; this is only about memory that no process maps and no watcher would see.
+    builder.SetFilter(NarrowingFilter({.no_memfd = true}));
+    builder.Add(Op::kSeccomp);
   }
   builder.Add(Op::kExec);
 }

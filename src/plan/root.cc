@@ -196,8 +196,11 @@ void FileView::Scratch() {
   const bool mounted =
       std::ranges::any_of(policy.files.mounts, [&](const Mount& m) { return sys::IsWithin(draft_.workdir, m.target); });
   if (!mounted && sys::IsWithin(draft_.workdir, "/tmp")) {
-    if (draft_.workdir != "/tmp") {
-      builder_.Add(Op::kDirectory, {.text = draft_.workdir, .value = 0755, .more_value = own});
+    // Each part of the way is the guest's, as if it had made them itself.
+    for (std::size_t slash = draft_.workdir.find('/', 5); draft_.workdir != "/tmp";
+         slash = draft_.workdir.find('/', slash + 1)) {
+      builder_.Add(Op::kDirectory, {.text = draft_.workdir.substr(0, slash), .value = 0755, .more_value = own});
+      if (slash == std::string::npos) break;
     }
   } else if (!mounted) {
     MakeParents(draft_.workdir);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,8 +22,13 @@ namespace {
 class Holder {
  public:
   Holder() {
+    const pid_t parent = ::getpid();
     pid_ = Clone({.flags = CLONE_NEWUSER});
     if (pid_ == 0) {
+      // Dies with its maker, and holds nothing of it that somebody waits to see closed.
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+      ::close_range(0, ~0U, 0);
+      if (::getppid() != parent) ::_exit(1);
       for (;;) ::pause();
     }
   }

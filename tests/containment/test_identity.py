@@ -110,14 +110,17 @@ def test_only_three_descriptors(level, json, shared):
 
 # -- environment and secrets -----------------------------------------------------------------------------------------------
 
-def test_environment_is_path_only(monkeypatch):
+def test_environment_is_fixed(monkeypatch):
+    """PATH, HOME and LANG, with values that are the same for every caller, and what was asked for."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SECRET")
-    monkeypatch.setenv("LD_PRELOAD_X", "SECRET")
-    monkeypatch.setenv("HOME", "/root")
-    result = run_json("--", "/usr/bin/env")
-    assert [line.split("=")[0] for line in result["stdout"].splitlines()] == ["PATH"], result["stdout"]
+    monkeypatch.setenv("HOME", "/home/of-the-caller")
+    monkeypatch.setenv("LANG", "xx_CALLER")
+    own = {"HOME=/tmp/home", "LANG=C.UTF-8"}
+    lines = set(run_json("--", "/usr/bin/env")["stdout"].splitlines())
+    assert {line for line in lines if not line.startswith("PATH=")} == own, lines
     result = run_json("--env", "A=1", "--pass-env", "AWS_SECRET_ACCESS_KEY", "--pass-env", "NOT_SET_ANYWHERE", "--", "/usr/bin/env")
-    assert sorted(line for line in result["stdout"].splitlines() if not line.startswith("PATH=")) == ["A=1", "AWS_SECRET_ACCESS_KEY=SECRET"]
+    lines = {line for line in result["stdout"].splitlines() if not line.startswith("PATH=")}
+    assert lines == own | {"A=1", "AWS_SECRET_ACCESS_KEY=SECRET"}
 
 
 def test_process_level_environment(monkeypatch):
