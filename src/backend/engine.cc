@@ -62,6 +62,11 @@ Expected<plan::CompiledPlan> CompileForDisplay(const Policy& policy, const sys::
 Expected<Result> Engine::Run(const Policy& policy, const std::vector<std::string>& argv, const RunOptions& options) {
   const std::uint64_t began = sys::NowNs();
   if (auto good = CheckPolicy(policy); !good) return std::unexpected(good.error());
+  if (options.streams != StreamMode::kCapture && !sys::StandardStreamsOpen()) {
+    return std::unexpected(Error{.step = "pass the streams through",
+                                 .message = "standard input, output or error is closed",
+                                 .hint = "open /dev/null in its place"});
+  }
   sys::HostFacts facts = state_->Facts();
   backend::NativeRun run{.policy = policy, .argv = argv, .options = options};
   auto result = backend::RunNative(run, facts);

@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kBelljarFailed = 125;
 
+constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 const CancelToken* g_cancel = nullptr;  // For the signal handler, which can be given nothing else.
 
 void OnSignal(int) { g_cancel->Cancel(); }
@@ -31,7 +32,19 @@ void CatchSignals(const CancelToken& token) {
   struct sigaction action{};
   action.sa_handler = OnSignal;
   action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaction(signal, &action, nullptr);
+  for (const int signal : kEndingSignals) {
+    struct sigaction before{};
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // nohup means it.
+  }
+}
+
+void ReleaseSignals() {
+  for (const int signal : kEndingSignals) {
+    struct sigaction before{};
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler == OnSignal) ::signal(signal, SIG_DFL);
+  }
 }
 
 struct Arguments {
@@ -93,7 +106,7 @@ Expected<Result> Run(const Arguments& arguments) {
   }
   options.cancel = &*token;
   auto result = engine->Run(*policy, arguments.command, options);
-  ::signal(SIGINT, SIG_DFL);
+  ReleaseSignals();
   return result;
 }
 

@@ -27,7 +27,7 @@ void ResetSignals() {
   // Ignored signals survive exec: the guest must not inherit that its caller ignores SIGPIPE.
   struct sigaction by_default = {};
   by_default.sa_handler = SIG_DFL;
-  for (int number = 1; number < 32; ++number) sigaction(number, &by_default, nullptr);
+  for (int number = 1; number <= 64; ++number) sigaction(number, &by_default, nullptr);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -21,6 +21,7 @@ struct Context {
   int proc = -1;      ///< The sandbox's own /proc, writable, detached: only init has it.
   int landlock = -1;  ///< Ruleset under construction.
   int terminal = -1;  ///< The terminal's slave end, as standard streams of the command.
+  int parent = 0;     ///< Pid of the parent at the start; 0 from inside a pid namespace.
   int detail = 0;     ///< Which call of the running step, for the failure report.
 };
 

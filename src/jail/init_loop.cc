@@ -39,7 +39,8 @@ void MeasureDisks(const Context& context, plan::Report& report) {
 
 [[noreturn]] void Finish(Context& context, plan::Report* report) {
   // As pid 1, leaving is enough: the kernel kills and reaps all that is left in the pid namespace before init is gone.
-  if (context.plan.init_is_pid1 == 0) KillChildren();
+  const Kin kin = context.plan.init_is_scoped != 0 ? Kin::kAllInScope : Kin::kChildren;
+  if (context.plan.init_is_pid1 == 0) KillChildren(kin);
   if (report != nullptr) {
     MeasureDisks(context, *report);
     SendReport(context, *report, -1);
@@ -48,13 +49,16 @@ void MeasureDisks(const Context& context, plan::Report& report) {
 }
 
 // True when the parent is gone: its end of the control socket closed, or its death signal came.
-bool ParentGone(const struct pollfd& control, int signals) {
+bool ParentGone(const Context& context, const struct pollfd& control, int signals) {
   if ((control.revents & (POLLHUP | POLLERR)) != 0) return true;
   struct signalfd_siginfo info;
   bool gone = false;
   while (read(signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    // SECURITY: a guest may send SIGTERM to pid 1, but then ssi_pid is a pid of this namespace, not 0.
-    if (info.ssi_signo == SIGTERM && info.ssi_pid == 0) gone = true;
+    // SECURITY: a guest may send SIGTERM too. To pid 1 of a namespace only a sender from outside has no pid, and only
+    // the kernel may say SI_USER for somebody else. Elsewhere a parent that is gone is no longer the parent.
+    if (info.ssi_signo != SIGTERM) continue;
+    const bool outside = info.ssi_pid == 0 && info.ssi_code == SI_USER;
+    if (context.plan.init_is_pid1 != 0 ? outside : getppid() != context.parent) gone = true;
   }
   return gone;
 }
@@ -103,7 +107,7 @@ void InitLoop(Context& context, int command) {
     }
     struct pollfd events[2] = {{context.fds[plan::kControlSlot], 0, 0}, {signals, POLLIN, 0}};
     ppoll(events, 2, deadline == plan::kNoDeadline ? nullptr : &left, nullptr);
-    if (ParentGone(events[0], signals)) Finish(context, nullptr);
+    if (ParentGone(context, events[0], signals)) Finish(context, nullptr);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "jail/run_child.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -32,6 +33,8 @@ int DoStep(Context& context, const plan::Step& step) {
     case plan::Op::kLandlockEnforce:
     case plan::Op::kSeccomp:
     case plan::Op::kRlimit:
+    case plan::Op::kCommandRlimit:
+    case plan::Op::kScopeSignals:
     case plan::Op::kAffinity:
     case plan::Op::kDropCapabilities:
     case plan::Op::kNoNewPrivileges: return DoFilterStep(context, step);
@@ -64,6 +67,12 @@ int SendReport(const Context& context, const plan::Report& report, int fd) {
 void RunChild(const plan::LaunchPlan& plan, const int* fds, int fd_count, CallerStrings caller) {
   Context context = {.plan = plan, .fds = {}, .caller = caller};
   for (int i = 0; i < plan::kMaxSlots; ++i) context.fds[i] = i < fd_count ? fds[i] : -1;
+  context.parent = getppid();
+  // A caller that ignores SIGCHLD would have init's children reaped by the kernel, and init would wait for them for
+  // ever.
+  struct sigaction by_default = {};
+  by_default.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &by_default, nullptr);
 
   for (std::uint32_t i = 0; i < plan.step_count; ++i) {
     const plan::Step& step = plan::Steps(plan)[i];

@@ -98,8 +98,21 @@ int NewRoot(Context& context, const plan::Step& step) {
 
 int Bind(Context& context, const plan::Step& step) {
   context.detail = 0;
-  const int tree = open_tree(AT_FDCWD, plan::Text(context.plan, step.more),
-                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | static_cast<unsigned>(AT_RECURSIVE));
+  constexpr unsigned kClone = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | static_cast<unsigned>(AT_RECURSIVE);
+  const char* source = plan::Text(context.plan, step.more);
+  int tree = -1;
+  if (static_cast<plan::Reach>(step.more_value) == plan::Reach::kDirect) {
+    tree = open_tree(AT_FDCWD, source, kClone);
+  } else {
+    // SECURITY: an earlier guest may have put a link where the source was, or does so right now.
+    struct open_how how = {};
+    how.flags = O_PATH | O_CLOEXEC;
+    how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    const auto fd = static_cast<int>(syscall(SYS_openat2, AT_FDCWD, source, &how, sizeof how));
+    if (fd < 0) return -1;
+    tree = open_tree(fd, "", kClone | static_cast<unsigned>(AT_EMPTY_PATH));
+    CloseKeepErrno(fd, 0);
+  }
   if (tree < 0) return -1;
   struct mount_attr attributes = {};
   attributes.attr_set = step.value;
@@ -207,6 +220,7 @@ int MountPoint(Context& context, const plan::Step& step) {
 }
 
 int Directory(Context& context, const plan::Step& step) {
+  // SECURITY: only ever below what Belljar itself made; a mount below another one finds its directory or fails.
   const char* path = Relative(plan::Text(context.plan, step.text));
   if (mkdirat(context.root, path, static_cast<mode_t>(step.value)) != 0) return errno == EEXIST ? 0 : -1;
   if (step.more_value == 0) return 0;

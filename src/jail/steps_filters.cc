@@ -31,6 +31,19 @@ int LandlockRules(Context& context, const plan::Step& step) {
   return context.landlock < 0 ? -1 : 0;
 }
 
+// A domain of its own that restricts nothing but whom init may signal.
+int ScopeSignals(Context& context) {
+  const RulesetAttr attributes = {0, 0, 1U << 1};  // LANDLOCK_SCOPE_SIGNAL, ABI 6
+  const auto ruleset = static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0));
+  if (ruleset < 0) return -1;
+  context.detail = 1;
+  const auto result = syscall(SYS_landlock_restrict_self, ruleset, 0);
+  const int saved = errno;
+  close(ruleset);
+  errno = saved;
+  return static_cast<int>(result);
+}
+
 int LandlockAllow(Context& context, const plan::Step& step) {
   const int path = open(plan::Text(context.plan, step.text), O_PATH | O_CLOEXEC);
   if (path < 0) return errno == ENOENT && step.slot == 1 ? 0 : -1;
@@ -103,7 +116,9 @@ int Seccomp(Context& context, const plan::Step& step) {
 
 int DoFilterStep(Context& context, const plan::Step& step) {
   switch (step.op) {
-    case plan::Op::kRlimit: return Rlimit(context, step);
+    case plan::Op::kRlimit:
+    case plan::Op::kCommandRlimit: return Rlimit(context, step);
+    case plan::Op::kScopeSignals: return ScopeSignals(context);
     case plan::Op::kAffinity: return Affinity(step);
     case plan::Op::kDropCapabilities: return DropCapabilities(context, step);
     case plan::Op::kNoNewPrivileges: return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

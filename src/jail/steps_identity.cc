@@ -79,7 +79,7 @@ int Loopback(Context& context) {
 
 int Terminal(Context& context) {
   // The terminal is one of the sandbox's own devpts: the guest never holds a descriptor of the caller's terminal.
-  const int master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  const int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (master < 0) return -1;
   int unlock = 0;
   context.detail = 1;

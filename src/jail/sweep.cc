@@ -116,9 +116,13 @@ void RemoveOrphans(const char* path) {
 
 }  // namespace
 
-void KillChildren() {
+void KillChildren(Kin kin) {
   for (int round = 0; round < kRounds; ++round) {
-    KillListed(AT_FDCWD, "/proc/thread-self/children");
+    if (kin == Kin::kAllInScope) {
+      kill(-1, SIGKILL);
+    } else {
+      KillListed(AT_FDCWD, "/proc/thread-self/children");
+    }
     pid_t ended = 0;
     while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) {
     }

@@ -3,8 +3,13 @@
 
 namespace belljar::jail {
 
+enum class Kin : unsigned char {
+  kChildren,    ///< Generation by generation; a chain that forks faster than that can outrun it.
+  kAllInScope,  ///< All that this process may signal, at once: for a caller whose Landlock scope holds nobody else.
+};
+
 /// Kills and reaps all children, and the orphans that become children (the caller is a subreaper), until none is left.
-void KillChildren();
+void KillChildren(Kin kin);
 
 /// Removes a directory with all that is in it, at any depth, without following links. 0, or -1 with errno.
 int RemoveTree(const char* path);

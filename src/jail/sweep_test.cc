@@ -70,7 +70,7 @@ TEST(KillChildren, FindsDetachedGrandchildren) {
       for (;;) ::pause();
     }
     ::usleep(50'000);
-    KillChildren();
+    KillChildren(Kin::kChildren);
     ::_exit(::waitpid(-1, nullptr, WNOHANG) < 0 ? 0 : 1);
   }
   int status = 0;

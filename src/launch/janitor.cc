@@ -27,9 +27,13 @@ Expected<Janitor> Janitor::Start(const jail::Leftovers& leftovers) {
   return janitor;
 }
 
+void Janitor::Dismiss() {
+  if (lifeline_.valid()) (void)!::write(lifeline_.get(), "q", 1);
+}
+
 Janitor::~Janitor() {
   if (pid_ <= 0) return;
-  (void)!::write(lifeline_.get(), "q", 1);
+  lifeline_.Reset();
   // Waited for: an orphan would be left to a pid 1 that may not reap, as in many containers.
   while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
   }

@@ -22,7 +22,8 @@ class Janitor {
     std::swap(pid_, other.pid_);
     return *this;
   }
-  /// Dismisses it: its owner has cleaned up.
+  /// Its owner has cleaned up; without this the destructor leaves the work to it.
+  void Dismiss();
   ~Janitor();
 
  private:

@@ -36,7 +36,11 @@ Expected<Pipe> MakePipe() {
   return pipe;
 }
 
-void CopyPath(char (&to)[512], const std::string& from) { from.copy(to, sizeof to - 1); }
+// False when it does not fit: a janitor must not act on half a path.
+bool CopyPath(char (&to)[512], const std::string& from) {
+  from.copy(to, sizeof to - 1);
+  return from.size() < sizeof to;
+}
 
 const sys::ArgumentArea& CallerStrings() {
   static const sys::ArgumentArea area = sys::FindArgumentArea();
@@ -56,11 +60,15 @@ Expected<Sandbox> Sandbox::Start(const plan::CompiledPlan& plan, const sys::Cgro
 Expected<void> Sandbox::Prepare(const sys::CgroupLayout& cgroups, std::vector<base::UniqueFd>& id_maps) {
   if (!plan_->cgroup_paths.empty() || !plan_->private_directory.empty()) {
     jail::Leftovers leftovers{};
-    int index = 0;
+    std::size_t index = 0;
+    bool fits = CopyPath(leftovers.directory, plan_->private_directory);
     for (const std::string& path : plan_->cgroup_paths) {
-      if (index < jail::Leftovers::kMaxCgroups) CopyPath(leftovers.cgroups[index++], path);
+      fits = fits && index < jail::Leftovers::kMaxCgroups && CopyPath(leftovers.cgroups[index++], path);
     }
-    CopyPath(leftovers.directory, plan_->private_directory);
+    if (!fits) {
+      return std::unexpected(Error{
+          .step = "start the janitor", .message = "a path is longer than 511 bytes", .hint = "set TMPDIR to /tmp"});
+    }
     auto janitor = Janitor::Start(leftovers);
     if (!janitor) return std::unexpected(janitor.error());
     janitor_ = std::move(*janitor);
@@ -160,8 +168,9 @@ Sandbox::~Sandbox() {
     Kill();
     Wait();
   }
-  cgroup.Remove();
-  if (!private_directory_.empty()) jail::RemoveTree(private_directory_.c_str());
+  const bool removed = cgroup.Remove();
+  const bool emptied = private_directory_.empty() || jail::RemoveTree(private_directory_.c_str()) == 0;
+  if (removed && emptied) janitor_.Dismiss();
 }
 
 }  // namespace belljar::launch

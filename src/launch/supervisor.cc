@@ -26,7 +26,7 @@ namespace {
 constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kSetupNs = 30'000 * kMillisecond;     // Set-up may hang on a dead network filesystem.
 constexpr std::uint64_t kWallGraceNs = 40 * kMillisecond;     // Init keeps the deadline; the parent is the second line.
-constexpr std::uint64_t kKillGraceNs = 3'000 * kMillisecond;  // For init to kill what it has adopted.
+constexpr std::uint64_t kKillGraceNs = 6'000 * kMillisecond;  // For init to kill what it has adopted.
 constexpr std::uint64_t kWatchNs = 10 * kMillisecond;
 constexpr std::uint64_t kDiskWatchNs = 50 * kMillisecond;
 constexpr std::uint64_t kForksWatchNs = 20 * kMillisecond;  // v1 tells nobody that a fork was refused since Linux 6.11.
@@ -168,8 +168,11 @@ void Supervisor::PumpOutput(OutputPump& pump, base::UniqueFd& source, Source sou
 }
 
 void Supervisor::PumpInput() {
-  base::UniqueFd& target = terminal_.valid() ? terminal_ : sandbox_.input;
-  if (!target.valid()) return;
+  const base::UniqueFd& target = terminal_.valid() ? terminal_ : sandbox_.input;
+  if (!target.valid()) {
+    if (in_.source() >= 0 && in_.source_can_wait()) Unwatch(in_.source());
+    return;
+  }
   switch (in_.Pump()) {
     case Flow::kWaitForSource:
       if (!terminal_.valid()) Unwatch(in_.target());
@@ -256,7 +259,9 @@ void Supervisor::CheckCpuTime(std::uint64_t now) {
   const std::uint64_t limit = policy_.limits.cpu_time_ns;
   std::uint64_t used = 0;
   if (plan_.watched.cpu_time) {
-    used = LookAtTree(sandbox_.init()).cpu_ns;
+    const auto use = LookAtTree(sandbox_.init());
+    if (!use) return Kill(KillReason::kLostInit);
+    used = use->cpu_ns;
     peak_.cpu_ns = std::max(peak_.cpu_ns, used);
   } else {
     used = sandbox_.cgroup.CpuNs();
@@ -271,7 +276,12 @@ void Supervisor::CheckCpuTime(std::uint64_t now) {
 }
 
 void Supervisor::CheckTree(std::uint64_t now) {
-  const TreeUse use = LookAtTree(sandbox_.init());
+  const auto seen = LookAtTree(sandbox_.init());
+  if (!seen) {
+    tree_check_ = kNever;
+    return Kill(KillReason::kLostInit);
+  }
+  const TreeUse& use = *seen;
   peak_.tasks = std::max(peak_.tasks, use.tasks);
   peak_.memory_bytes = std::max(peak_.memory_bytes, use.memory_bytes);
   peak_.cpu_ns = std::max(peak_.cpu_ns, use.cpu_ns);
@@ -285,7 +295,7 @@ void Supervisor::CheckDirectory(std::uint64_t now) {
   const DirectoryUse use = LookAtDirectory(plan_.private_directory, policy_.limits.disk, policy_.limits.files);
   disk_peak_ = std::max(disk_peak_, use.bytes);
   disk_check_ = now + kDiskWatchNs;
-  if (use.bytes > policy_.limits.disk || use.files > policy_.limits.files) Kill(KillReason::kDisk);
+  if (use.bytes > policy_.limits.disk || use.files > policy_.limits.files || !use.seen_all) Kill(KillReason::kDisk);
 }
 
 void Supervisor::CheckForks() {

@@ -65,7 +65,8 @@ void SetKilled(KillReason reason, const Policy& policy, Result& result) {
     case KillReason::kLostInit: break;
   }
   result.verdict = Verdict::kFailed;
-  result.message = "the sandbox's init did not answer; the run was ended";
+  result.message =
+      "the sandbox could not be watched any more (init did not answer, or /proc hides it), so it was ended";
 }
 
 // The command ended and left a full private filesystem behind: that is why it failed.

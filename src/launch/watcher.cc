@@ -23,14 +23,16 @@ struct CloseDirectory {
 };
 
 // Calls `visit(pid, threads)` for init and every process below it. Bounded: a fork bomb may be faster than this walk.
+// False when init itself can't be looked at.
 template <typename Visit>
-void WalkTree(pid_t init, Visit visit) {
+bool WalkTree(pid_t init, Visit visit) {
   constexpr std::size_t kMostProcesses = 100'000;
   std::vector<pid_t> waiting = {init};
   for (std::size_t at = 0; at < waiting.size() && waiting.size() < kMostProcesses; ++at) {
     const std::string tasks = fmt::format("/proc/{}/task", waiting[at]);
     const std::unique_ptr<DIR, CloseDirectory> directory(::opendir(tasks.c_str()));
-    if (directory == nullptr) continue;
+    if (directory == nullptr && at == 0) return false;
+    if (directory == nullptr) continue;  // Gone meanwhile.
     std::uint64_t threads = 0;
     while (const dirent* entry = ::readdir(directory.get())) {
       if (entry->d_name[0] == '.') continue;
@@ -48,6 +50,7 @@ void WalkTree(pid_t init, Visit visit) {
     }
     visit(waiting[at], threads);
   }
+  return true;
 }
 
 std::uint64_t ResidentBytes(pid_t pid) {
@@ -73,14 +76,15 @@ std::uint64_t CpuNs(pid_t pid) {
 
 }  // namespace
 
-TreeUse LookAtTree(pid_t init) {
+std::optional<TreeUse> LookAtTree(pid_t init) {
   TreeUse use;
-  WalkTree(init, [&](pid_t pid, std::uint64_t threads) {
+  const bool seen = WalkTree(init, [&](pid_t pid, std::uint64_t threads) {
     use.cpu_ns += CpuNs(pid);
     if (pid == init) return;  // A copy of the caller, whose memory is the caller's.
     use.tasks += threads;
     use.memory_bytes += ResidentBytes(pid);
   });
+  if (!seen) return std::nullopt;
   return use;
 }
 
@@ -110,6 +114,8 @@ DirectoryUse LookAtDirectory(const std::string& path, std::uint64_t enough_bytes
   if (tree == nullptr) return use;
   while (const FTSENT* entry = ::fts_read(tree.get())) {
     if (entry->fts_info == FTS_DP) continue;
+    // A directory that the guest locked, or a path too long: there may be anything in it.
+    if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_NS || entry->fts_info == FTS_ERR) use.seen_all = false;
     ++use.files;
     if (entry->fts_statp != nullptr && entry->fts_info != FTS_NS) {
       use.bytes += static_cast<std::uint64_t>(entry->fts_statp->st_blocks) * 512;

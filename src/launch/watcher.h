@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace belljar::launch {
@@ -14,8 +15,9 @@ struct TreeUse {
   std::uint64_t cpu_ns = 0;        ///< Of the living and of children that were waited for.
 };
 
-/// Walks the process tree below `init`.
-TreeUse LookAtTree(pid_t init);
+/// Walks the process tree below `init`. Nothing where it can't be seen (a /proc with hidepid, no descriptors left):
+/// what can't be watched must not run on.
+std::optional<TreeUse> LookAtTree(pid_t init);
 
 /// The same memory, with shared pages divided among their users; slower, for a second look.
 std::uint64_t ProportionalMemory(pid_t init);
@@ -24,6 +26,7 @@ std::uint64_t ProportionalMemory(pid_t init);
 struct DirectoryUse {
   std::uint64_t bytes = 0;
   std::uint64_t files = 0;
+  bool seen_all = true;  ///< False when a part of it could not be looked at.
 };
 DirectoryUse LookAtDirectory(const std::string& path, std::uint64_t enough_bytes, std::uint64_t enough_files);
 

@@ -93,7 +93,10 @@ Texts DescribeFiles(const LaunchPlan& plan, const Step& step) {
 Texts DescribeGuards(const LaunchPlan& plan, const Step& step) {
   const char* text = Text(plan, step.text);
   switch (step.op) {
+    case Op::kScopeSignals:
+      return {"init may signal its own descendants only", "so it can kill all of them at once, however they hide"};
     case Op::kRlimit:
+    case Op::kCommandRlimit:
       return {fmt::format("set {} to {}", RlimitName(step.value), step.more_value), "a bound for each process"};
     case Op::kAffinity: return {fmt::format("stay on {} CPUs", step.value), "limits.cpus where no cgroup can be had"};
     case Op::kLandlockRules: return {"start Landlock rules", "a second wall, by another mechanism than mounts"};

@@ -5,8 +5,6 @@
 namespace belljar::plan {
 namespace {
 
-constexpr int kLandlockSignalScope = 6;  // ABI 6: a guest can't signal processes outside.
-
 // What of the policy needs a mount namespace; empty when nothing does.
 std::string NeedsMounts(const Policy& policy) {
   if (policy.files.system == SystemFiles::kNone) return "files.system = \"none\" needs a root of its own";

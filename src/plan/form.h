@@ -9,6 +9,8 @@
 
 namespace belljar::plan {
 
+inline constexpr int kLandlockSignalScope = 6;  ///< ABI 6: a guest can't signal processes outside.
+
 struct Choice {
   Level level = Level::kKernel;
   Form form = Form::kNamespaces;

@@ -57,9 +57,10 @@ void AddIdentity(Draft& draft) {
 
 void AddLimits(Draft& draft) {
   const Limits& limits = draft.request.policy.limits;
-  AddRlimit(draft, RLIMIT_CORE, 0);
-  if (limits.open_files != kUnlimited) AddRlimit(draft, RLIMIT_NOFILE, limits.open_files);
-  if (limits.file_size != kUnlimited) AddRlimit(draft, RLIMIT_FSIZE, limits.file_size);
+  AddRlimit(draft, RLIMIT_CORE, 1);  // Not 0, with which a host's core_pattern program would still be started.
+  // Where the disk limit is only watched, one file at least can't go beyond it.
+  const std::uint64_t file_size = draft.out.watched.disk ? std::min(limits.file_size, limits.disk) : limits.file_size;
+  if (file_size != kUnlimited) AddRlimit(draft, RLIMIT_FSIZE, file_size);
   // Rounded up to whole seconds: a per-process net below the exact, per-sandbox limit that the parent keeps.
   if (limits.cpu_time_ns != kUnlimited) AddRlimit(draft, RLIMIT_CPU, limits.cpu_time_ns / kSecond + 1);
   AddRlimit(draft, RLIMIT_MEMLOCK, 64 * 1024);
@@ -94,6 +95,12 @@ void AddPrivilegeDrop(Draft& draft) {
   const bool holds_some = draft.Privileged() || draft.HasNamespaces();
   builder.Add(Op::kDropCapabilities, {.value = holds_some ? 1U : 0U});
   builder.Add(Op::kNoNewPrivileges);
+  if (!draft.HasNamespaces() && draft.request.facts.landlock_abi >= kLandlockSignalScope) {
+    builder.Add(Op::kScopeSignals);
+    builder.head.init_is_scoped = 1;
+  }
+  // Once more: a change of ids takes the first one back.
+  builder.Add(Op::kDieWithParent);
   builder.Add(Op::kCloseFds);
 }
 
@@ -103,6 +110,8 @@ void AddCommand(Draft& draft) {
   builder.head.terminal = terminal ? 1 : 0;
   builder.Add(Op::kNewSession, {.value = terminal ? 1U : 0U});
   builder.Add(Op::kStdio);
+  const std::uint64_t open_files = draft.request.policy.limits.open_files;
+  if (open_files != kUnlimited) builder.Add(Op::kCommandRlimit, {.value = RLIMIT_NOFILE, .more_value = open_files});
   builder.Add(Op::kWorkdir, {.text = draft.workdir});
   if (draft.choice.level >= Level::kKernel) {
     if (draft.request.facts.landlock_abi > 0) builder.Add(Op::kLandlockEnforce);

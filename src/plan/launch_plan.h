@@ -50,11 +50,13 @@ enum class Op : std::uint16_t {
   kDropCapabilities,  ///< value: 1 with the bounding set
   kNoNewPrivileges,
   kSubreaper,
+  kScopeSignals,  ///< Init may signal its own descendants and nobody else, so that it can kill all it may signal.
   kCloseFds,
   // The command, forked by init.
   kNewSession,  ///< value: 1 makes the terminal the controlling one
   kStdio,
-  kWorkdir,  ///< text: path
+  kCommandRlimit,  ///< As kRlimit, for what init itself could not live with.
+  kWorkdir,        ///< text: path
   kLandlockEnforce,
   kSeccomp,  ///< value: 1 with a listener that the parent answers
   kExec,
@@ -98,10 +100,12 @@ struct LaunchPlan {
   std::uint32_t exec_paths;  ///< The same: candidates in the order of PATH.
   std::uint32_t filter;      ///< Offset of sock_filter[filter_length].
   std::uint32_t filter_length;
-  std::uint32_t disk_paths;    ///< The same as argv: private filesystems whose use is reported at the end.
-  std::uint32_t clone_flags;   ///< Of init, without CLONE_INTO_CGROUP.
-  std::uint64_t wall_ns;       ///< Or kNoDeadline.
-  std::uint32_t init_is_pid1;  ///< 0: no pid namespace; init kills what is left by walking its children.
+  std::uint32_t disk_paths;      ///< The same as argv: private filesystems whose use is reported at the end.
+  std::uint32_t clone_flags;     ///< Of init, without CLONE_INTO_CGROUP.
+  std::uint64_t wall_ns;         ///< Or kNoDeadline.
+  std::uint32_t init_is_pid1;    ///< 0: no pid namespace; init has to find what is left.
+  std::uint32_t init_is_scoped;  ///< 1: kScopeSignals is in force.
+  std::uint32_t pad;
   std::uint32_t terminal;
 };
 inline constexpr std::uint64_t kNoDeadline = ~std::uint64_t{0};

@@ -137,7 +137,7 @@ void Writer::Limits() {
   }
   const std::string lack = "; " + facts_.cgroups.lack;
   Limit("memory limit", limits.memory, version + "memory", watched.memory, "watcher every 10 ms",
-        "a burst between two looks is seen late" + lack);
+        "bursts between two looks, page tables, socket buffers and private filesystems are not seen" + lack);
   const bool counted = draft_.enters_user_namespace;
   Limit("process limit", limits.processes, version + "pids", watched.processes,
         counted ? "RLIMIT_NPROC of the user namespace, watcher" : "watcher every 10 ms",
@@ -160,7 +160,8 @@ void Writer::Limits() {
       break;
     }
   } else {
-    Limit("disk limit", limits.disk, "", true, "watcher every 50 ms", "a burst between two looks is seen late");
+    Limit("disk limit", limits.disk, "", true, "RLIMIT_FSIZE, watcher every 50 ms",
+          "bursts between two looks and files that are open but unlinked are not seen");
   }
 }
 

@@ -37,6 +37,11 @@ constexpr std::array kEtcCopies = {"localtime", "timezone",   "mime.types",     
                                    "services",  "os-release", "ssl/openssl.cnf"};
 constexpr std::size_t kMostCopied = 64 * 1024;
 
+enum class Place : std::uint8_t {
+  kOwn,    ///< In the new root itself.
+  kMount,  ///< Below a mount of the policy's.
+};
+
 class FileView {
  public:
   explicit FileView(Draft& draft) : draft_(draft), builder_(draft.builder) {}
@@ -52,11 +57,14 @@ class FileView {
     builder_.Add(Op::kDirectory, {.text = path, .value = 0755});
   }
   void BindTree(const std::string& source, const std::string& target, std::uint64_t attributes, sys::FileKind kind,
-                Reach reach = Reach::kDirect, int slot = -1) {
-    MakeParents(target);
+                Reach reach = Reach::kDirect, Place place = Place::kOwn, int slot = -1) {
     const auto how = static_cast<std::uint64_t>(reach);
     const std::uint64_t is_file = kind == sys::FileKind::kDirectory ? 0 : 1;
-    builder_.Add(Op::kMountPoint, {.text = target, .value = is_file, .more_value = how});
+    // Below another mount nothing is made: that would be on the host, and a guest's link could lead it anywhere.
+    if (place == Place::kOwn) {
+      MakeParents(target);
+      builder_.Add(Op::kMountPoint, {.text = target, .value = is_file, .more_value = how});
+    }
     builder_.Add(Op::kBind, {.text = target, .more = source, .value = attributes, .more_value = how, .slot = slot});
   }
 
@@ -213,6 +221,37 @@ void FileView::Scratch() {
   builder_.SetDiskPaths(disks);
 }
 
+CompileError Mistake(std::string step, std::string message, std::string hint) {
+  return {Fault::kCaller, Error{.step = std::move(step), .message = std::move(message), .hint = std::move(hint)}};
+}
+
+// A source must be there and be what it is called: a link in its path may be an earlier guest's.
+std::expected<void, CompileError> CheckSource(const Mount& mount) {
+  const auto real = sys::RealPath(mount.source);
+  if (!real) {
+    return std::unexpected(Mistake("mount " + mount.source, "no such file or directory, or it can't be looked at",
+                                   "make it first; Belljar creates nothing on the host"));
+  }
+  if (*real != mount.source) {
+    return std::unexpected(Mistake("mount " + mount.source, "it is, or goes through, a link to " + *real,
+                                   "write " + *real + " if that is what you mean"));
+  }
+  if (sys::IsWithin(*real, "/proc")) {
+    return std::unexpected(Mistake("mount " + mount.source, "nothing of the host's /proc can be mounted",
+                                   "the guest has a /proc of its own"));
+  }
+  return {};
+}
+
+std::expected<void, CompileError> CheckWorkdir(const std::string& workdir) {
+  for (const char* taken : {"/proc", "/dev", "/sys"}) {
+    if (workdir != "/" && !sys::IsWithin(workdir, taken)) continue;
+    return std::unexpected(Mistake("use " + workdir + " as the working directory", "it is not a place for files",
+                                   "choose another, such as /workspace"));
+  }
+  return {};
+}
+
 std::expected<void, CompileError> FileView::Mounts() {
   const Policy& policy = draft_.request.policy;
   for (const std::string& path : draft_.command.read_only) {
@@ -223,11 +262,17 @@ std::expected<void, CompileError> FileView::Mounts() {
   std::ranges::stable_sort(mounts, {}, [](const Mount& m) { return std::ranges::count(m.target, '/'); });
   for (const Mount& mount : mounts) {
     const sys::FileStatus status = sys::Status(mount.source);
-    if (status.kind == sys::FileKind::kAbsent) {
-      return std::unexpected(
-          CompileError{Fault::kCaller, Error{.step = "mount " + mount.source,
-                                             .message = "no such file or directory, or it can't be looked at",
-                                             .hint = "make it first; Belljar creates nothing on the host"}});
+    const Mount* outer = nullptr;  // The innermost of those that this one lies in; they are sorted by depth.
+    for (const Mount& other : mounts) {
+      if (other.target != mount.target && sys::IsWithin(mount.target, other.target)) outer = &other;
+    }
+    const Place place = outer == nullptr ? Place::kOwn : Place::kMount;
+    if (place == Place::kMount) {
+      const std::string there = outer->source + mount.target.substr(outer->target.size());
+      if (sys::LinkStatus(there).kind != status.kind) {
+        return std::unexpected(Mistake("mount " + mount.source + " at " + mount.target,
+                                       there + " is not there to mount on, or of another kind", "make it first"));
+      }
     }
     int slot = -1;
     if (draft_.Privileged() && status.uid != draft_.out.guest_uid) {
@@ -237,15 +282,19 @@ std::expected<void, CompileError> FileView::Mounts() {
       if (found == maps.end()) found = maps.insert(maps.end(), IdMap{status.uid, status.gid});
       slot = kFirstExtraSlot + static_cast<int>(draft_.out.cgroup_paths.size() + (found - maps.begin()));
       if (slot >= kMaxSlots) {
-        return std::unexpected(CompileError{Fault::kCaller, Error{.step = "mount " + mount.source,
-                                                                  .message = "mounts with too many different owners",
-                                                                  .hint = "mount their common parent directory"}});
+        return std::unexpected(Mistake("mount " + mount.source, "mounts with too many different owners",
+                                       "mount their common parent directory"));
       }
     }
     BindTree(mount.source, mount.target, mount.access == Access::kReadWrite ? kWritableTree : kReadOnlyTree,
-             status.kind, Reach::kGuarded, slot);
+             status.kind, Reach::kGuarded, place, slot);
   }
   for (const std::string& path : policy.files.hide) {
+    for (const Mount& mount : mounts) {
+      if (mount.access == Access::kReadOnly || !sys::IsWithin(path, mount.target)) continue;
+      return std::unexpected(Mistake("hide " + path, mount.target + " is writable, so the guest could move it away",
+                                     "mount that part of it read-only, or do not mount it"));
+    }
     builder_.Add(Op::kMask, {.text = path, .more = kMaskSource, .value = static_cast<std::uint64_t>(Cover::kWhatFits)});
   }
   return {};
@@ -256,7 +305,11 @@ std::expected<void, CompileError> FileView::Mounts() {
 std::expected<void, CompileError> AddFiles(Draft& draft) {
   Builder& builder = draft.builder;
   FileView view(draft);
+  for (const Mount& mount : draft.request.policy.files.mounts) {
+    if (auto good = CheckSource(mount); !good) return good;
+  }
   if (draft.choice.form == Form::kNamespaces) {
+    if (auto good = CheckWorkdir(draft.workdir); !good) return good;
     builder.Add(Op::kPrivateMounts);
     builder.Add(Op::kNewRoot, {.text = Options({{"size", "1m"}, {"nr_inodes", "4096"}, {"mode", "0755"}})});
     if (draft.request.policy.files.system == SystemFiles::kUsr) view.System();

@@ -205,15 +205,18 @@ CgroupUsage Cgroup::Usage() const {
   return usage;
 }
 
-void Cgroup::Remove() {
+bool Cgroup::Remove() {
+  bool all = true;
   for (const std::string& path : paths_) {
     // The kernel lets go of the last process a moment after it was reaped.
     for (int round = 0; round < 500 && ::rmdir(path.c_str()) != 0 && errno == EBUSY; ++round) {
       const timespec pause{0, 200'000};
       ::nanosleep(&pause, nullptr);
     }
+    all = all && ::access(path.c_str(), F_OK) != 0;
   }
   paths_.clear();
+  return all;
 }
 
 Cgroup::~Cgroup() { Remove(); }

@@ -58,8 +58,8 @@ class Cgroup {
 
   CgroupUsage Usage() const;
   std::uint64_t CpuNs() const;
-  /// Kills what is still inside and removes the directories.
-  void Remove();
+  /// Removes the directories, whose processes must be gone. False when one could not be removed.
+  bool Remove();
 
  private:
   std::string memory_, pids_, cpuacct_;

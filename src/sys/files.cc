@@ -50,17 +50,16 @@ std::optional<std::string> RealPath(const std::string& path) {
 std::optional<std::string> ReadSmallFile(const std::string& path, std::size_t limit) {
   const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return std::nullopt;
-  std::string text(limit + 1, '\0');
-  std::size_t length = 0;
-  while (length < text.size()) {
-    const ssize_t got = ::read(fd.get(), text.data() + length, text.size() - length);
+  // Most files read here are a few bytes: no buffer of the limit's size.
+  std::string text;
+  [[gnu::uninitialized]] char part[2048];
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), part, sizeof part);
     if (got < 0) return std::nullopt;
-    if (got == 0) break;
-    length += static_cast<std::size_t>(got);
+    if (got == 0) return text;
+    text.append(part, static_cast<std::size_t>(got));
+    if (text.size() > limit) return std::nullopt;
   }
-  if (length > limit) return std::nullopt;
-  text.resize(length);
-  return text;
 }
 
 std::string ReadHead(const std::string& path, std::size_t limit) {

@@ -1,5 +1,6 @@
 #include "sys/process.h"
 
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
@@ -77,6 +78,13 @@ BlockedSigpipe::~BlockedSigpipe() {
     }
   }
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+bool StandardStreamsOpen() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) return false;
+  }
+  return true;
 }
 
 int SendSignal(int pidfd, int signal) {

@@ -49,6 +49,9 @@ class BlockedSigpipe {
   bool was_pending_ = false;
 };
 
+/// True when descriptors 0 to 2 are all open.
+bool StandardStreamsOpen();
+
 int SendSignal(int pidfd, int signal);
 
 /// Where this program's argument and environment strings lie; both null when unknown.

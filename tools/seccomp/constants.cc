@@ -1,5 +1,6 @@
 #include "seccomp/constants.h"
 
+#include <fcntl.h>
 #include <asm/ioctls.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
@@ -57,6 +58,10 @@ constexpr Named kConstants[] = {
     CONSTANT(CLONE_NEWPID),
     CONSTANT(CLONE_NEWNET),
     CONSTANT(CLONE_PARENT),
+    CONSTANT(O_CREAT),
+    CONSTANT(__O_TMPFILE),
+    CONSTANT(S_ISUID),
+    CONSTANT(S_ISGID),
     CONSTANT(S_IFMT),
     CONSTANT(S_IFREG),
     CONSTANT(S_IFIFO),
