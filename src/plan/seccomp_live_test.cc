@@ -257,7 +257,7 @@ TEST(SeccompLive, StackedNarrowingAnswersByItself) {
   EXPECT_EQ(ask(SYS_kill, getpid(), 0), 0);
   EXPECT_EQ(ask(SYS_fchmodat, AT_FDCWD, "/nonexistent", 0600), EPERM);
   EXPECT_EQ(ask(SYS_utimensat, AT_FDCWD, "/nonexistent", nullptr, 0), EPERM);
-  EXPECT_EQ(ask(SYS_utimensat, -1, nullptr, nullptr, 0), EBADF) << "an open file, here a bad one";
+  EXPECT_EQ(ask(SYS_utimensat, -1, nullptr, nullptr, 0), EPERM) << "open for reading is enough to change times";
   EXPECT_EQ(ask(SYS_shmat, 0, nullptr, 0), EPERM);
 }
 
