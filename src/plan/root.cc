@@ -33,8 +33,7 @@ constexpr char kMaskSource[] = "/dev/.hidden";
 // more to make and to tear down than a write.
 constexpr std::array kEtcTrees = {"alternatives",    "ssl/certs",       "fonts",          "java-11-openjdk",
                                   "java-17-openjdk", "java-21-openjdk", "java-25-openjdk"};
-constexpr std::array kEtcCopies = {"localtime", "timezone",   "mime.types",     "protocols",
-                                   "services",  "os-release", "ssl/openssl.cnf"};
+constexpr std::array kEtcCopies = {"localtime", "timezone", "protocols", "services", "os-release", "ssl/openssl.cnf"};
 constexpr std::size_t kMostCopied = 64 * 1024;
 
 enum class Place : std::uint8_t {
@@ -158,22 +157,24 @@ void FileView::Proc() {
   builder_.Add(Op::kTmpfs, {.text = "/proc/sys",
                             .more = Options({{"size", "64k"}, {"nr_inodes", "64"}, {"mode", "0755"}}),
                             .value = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC});
-  for (const char* directory : {"kernel", "kernel/random", "vm", "fs", "net", "net/core"}) {
+  for (const char* directory : {"kernel", "vm", "fs", "net", "net/core"}) {
     builder_.Add(Op::kDirectory, {.text = std::string("/proc/sys/") + directory, .value = 0755});
   }
   const auto copy = [&](const std::string& path, const char* otherwise) {
     const std::string text = sys::ReadSmallFile(path, 256).value_or(otherwise);
     builder_.Add(Op::kFile, {.text = path, .more = text, .value = 0444});
   };
-  copy("/proc/sys/kernel/osrelease", "\n");
+  const auto write = [&](const char* path, std::string_view text) {
+    builder_.Add(Op::kFile, {.text = path, .more = text, .value = 0444});
+  };
   copy("/proc/sys/kernel/pid_max", "32768\n");
-  copy("/proc/sys/kernel/cap_last_cap", "40\n");
-  copy("/proc/sys/kernel/ngroups_max", "65536\n");
-  copy("/proc/sys/kernel/random/uuid", "\n");
   copy("/proc/sys/vm/overcommit_memory", "0\n");
   copy("/proc/sys/vm/max_map_count", "65530\n");
-  copy("/proc/sys/fs/pipe-max-size", "1048576\n");
-  builder_.Add(Op::kFile, {.text = "/proc/sys/net/core/somaxconn", .more = "4096\n", .value = 0444});
+  write("/proc/sys/kernel/osrelease", draft_.request.facts.release + "\n");
+  write("/proc/sys/kernel/cap_last_cap", "40\n");
+  write("/proc/sys/kernel/ngroups_max", "65536\n");
+  write("/proc/sys/fs/pipe-max-size", "1048576\n");
+  write("/proc/sys/net/core/somaxconn", "4096\n");
   builder_.Add(Op::kReadOnly, {.text = "/proc/sys"});
   builder_.Add(Op::kReadOnly, {.text = "/proc"});
 }

@@ -85,6 +85,9 @@ static void change_flags(const char* path, int fd) {
   tell("FS_IOC_SETFLAGS-high", syscall(SYS_ioctl, fd, FS_IOC_SETFLAGS | 0x100000000UL, &flags));
   struct fsxattr attr = {.fsx_xflags = FS_XFLAG_NODUMP};
   tell("FS_IOC_FSSETXATTR", ioctl(fd, FS_IOC_FSSETXATTR, &attr));
+  long version = 1234;
+  tell("FS_IOC_SETVERSION", ioctl(fd, FS_IOC_SETVERSION, &version));
+  tell("EXT4_IOC_SETVERSION", ioctl(fd, _IOW('f', 4, long), &version));
   const struct {
     uint64_t xflags;
     uint32_t rest[4];
