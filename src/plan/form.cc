@@ -55,15 +55,19 @@ Expected<Choice> ChooseForm(const Policy& policy, const sys::HostFacts& facts) {
   const bool namespaces = facts.privileged || facts.user_namespaces;
   std::string lack;
   if (policy.level >= Level::kKernel) {
-    if (namespaces) return Choice{.level = Level::kKernel, .form = Form::kNamespaces, .weaker_because = {}};
+    if (namespaces && facts.mount_setattr) {
+      return Choice{.level = Level::kKernel, .form = Form::kNamespaces, .weaker_because = {}};
+    }
     lack = NeedsNamespaces(policy, facts);
     if (lack.empty()) {
       return Choice{.level = Level::kKernel, .form = Form::kLandlockOnly, .weaker_because = facts.user_namespaces_lack};
     }
     if (policy.MinLevel() >= Level::kKernel) {
-      return std::unexpected(Error{.step = "reach level kernel",
-                                   .message = fmt::format("user namespaces are not to be had here, and {}", lack),
-                                   .hint = facts.user_namespaces_lack});
+      return std::unexpected(
+          Error{.step = "reach level kernel",
+                .message = fmt::format("{} not to be had here, and {}",
+                                       namespaces ? "mount_setattr is" : "user namespaces are", lack),
+                .hint = namespaces ? "Linux 5.15 or newer is needed" : facts.user_namespaces_lack});
     }
   }
   if (const std::string needs = NeedsOwnRoot(policy); !needs.empty()) {

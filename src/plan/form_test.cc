@@ -52,6 +52,15 @@ TEST(ChooseForm, RefusesWhatLandlockAloneCannotMeet) {
   EXPECT_NE(refused.error().message.find("Landlock ABI 6"), std::string::npos);
 }
 
+TEST(ChooseForm, AnOldKernelIsRefused) {
+  sys::HostFacts facts = User();
+  facts.mount_setattr = false;
+  facts.landlock_abi = 0;
+  const auto refused = ChooseForm({}, facts);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().Text().find("Linux 5.15"), std::string::npos);
+}
+
 TEST(ChooseForm, DegradesOnlyToTheMinimum) {
   sys::HostFacts facts = User();
   facts.user_namespaces = false;

@@ -3,9 +3,12 @@
 #include <linux/capability.h>
 #include <linux/landlock.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "sys/process.h"
 
@@ -41,6 +44,7 @@ HostFacts ReadHostFacts() {
   }
   facts.cgroups = FindCgroups();
   facts.clone_into_cgroup = HasClone3();
+  facts.mount_setattr = ::mount_setattr(-1, "", 0, nullptr, 0) == 0 || errno != ENOSYS;
   return facts;
 }
 
