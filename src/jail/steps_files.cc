@@ -173,16 +173,25 @@ int MaskSource(Context& context, const char* path) {
   return Attach(context, tree, path, plan::Reach::kDirect);
 }
 
+int BelowHostProc(char (&out)[128], const char* path) {
+  const size_t length = strlen(path);
+  if (length + sizeof "/proc" > sizeof out) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  memcpy(out, "/proc", 5);
+  memcpy(out + 5, path, length + 1);
+  return 0;
+}
+
 // As below, for fixed names in the sandbox's own fresh /proc, by path and in one call: there are dozens of them, and
 // each tree that open_tree clones costs a mount namespace of its own. The new root is still attached over the host's
 // /proc.
 int MaskFixed(const char* path, const char* source) {
-  char from[128] = "/proc";
-  char to[128] = "/proc";
-  strcat(from, source);
-  strcat(to, path);
-  if (mount(from, to, nullptr, MS_BIND, nullptr) == 0 || errno == ENOENT) return 0;
-  return -1;
+  char from[128];
+  char to[128];
+  if (BelowHostProc(from, source) != 0 || BelowHostProc(to, path) != 0) return -1;
+  return mount(from, to, nullptr, MS_BIND, nullptr) == 0 || errno == ENOENT ? 0 : -1;
 }
 
 // Covers the step's path with a clone of a mount that is read-only already: /dev/null, or the empty directory.
