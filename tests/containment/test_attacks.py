@@ -369,16 +369,23 @@ time.sleep(0.3)
 print('wrote', sum(os.fstat(fd).st_blocks for fd in held) // 2048)
 """
 
-# Files and directories that come and go while the watcher walks.
+# Files and directories that come and go while the watcher walks among many that stay.
 CHURN = """
 import os, time
+for i in range(3000): open(f's{i}', 'w').close()
 end = time.monotonic() + 1.5
+os.fork()
+pid = os.getpid()
 while time.monotonic() < end:
-    for i in range(300): open(f'f{i}', 'w').close()
-    for i in range(300): os.unlink(f'f{i}')
-    for i in range(50): os.makedirs(f'd{i}/e')
-    for i in range(50): os.removedirs(f'd{i}/e')
-    open('keep', 'w').close()
+    for i in range(20):
+        open(f'{pid}-{i}', 'w').close()
+        os.makedirs(f'{pid}-d{i}/e')
+    for i in range(20):
+        os.unlink(f'{pid}-{i}')
+        os.rmdir(f'{pid}-d{i}/e')
+        os.rmdir(f'{pid}-d{i}')
+try: os.wait()
+except ChildProcessError: os._exit(0)
 print('fine')
 """
 

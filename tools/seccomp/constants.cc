@@ -1,7 +1,7 @@
 #include "seccomp/constants.h"
 
-#include <fcntl.h>
 #include <asm/ioctls.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/prctl.h>
