@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <memory>
@@ -114,8 +115,9 @@ DirectoryUse LookAtDirectory(const std::string& path, std::uint64_t enough_bytes
   if (tree == nullptr) return use;
   while (const FTSENT* entry = ::fts_read(tree.get())) {
     if (entry->fts_info == FTS_DP) continue;
-    // A directory that the guest locked, or a path too long: there may be anything in it.
-    if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_NS || entry->fts_info == FTS_ERR) use.seen_all = false;
+    // A directory that the guest locked, or a path too long: there may be anything in it. Gone meanwhile is neither.
+    const bool unseen = entry->fts_info == FTS_DNR || entry->fts_info == FTS_NS || entry->fts_info == FTS_ERR;
+    if (unseen && entry->fts_errno != ENOENT) use.seen_all = false;
     ++use.files;
     if (entry->fts_statp != nullptr && entry->fts_info != FTS_NS) {
       use.bytes += static_cast<std::uint64_t>(entry->fts_statp->st_blocks) * 512;
