@@ -428,7 +428,7 @@ def test_guest_can_not_end_init(where):
     assert where != "landlock-only" or not forged, "there init is a process of the host"
 
 
-@everywhere
+@pytest.mark.parametrize("where", FORMS)  # Level process has no filter, and its init is a process like any other.
 def test_guest_can_not_slow_init_down(where):
     """Init keeps the deadline and cleans up; its limits and its share of the CPU are not the guest's to change."""
     changed = [way for way, error in poke(where).items() if error == 0 and not re.search("signal|sigqueue", way)]
