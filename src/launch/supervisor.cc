@@ -31,8 +31,6 @@ constexpr std::uint64_t kWatchNs = 10 * kMillisecond;
 constexpr std::uint64_t kDiskWatchNs = 50 * kMillisecond;
 constexpr std::uint64_t kForksWatchNs = 20 * kMillisecond;  // v1 tells nobody that a fork was refused since Linux 6.11.
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
-constexpr std::uint64_t kCapturedDefault = 64 * 1024;
-constexpr std::uint64_t kStreamedDefault = 64ULL << 20;
 
 enum Source : std::uint32_t {
   kControl,
@@ -76,7 +74,6 @@ class Supervisor {
   void CheckForks();
   void DrainAfterEnd();
   void Finish(Outcome& outcome);
-  void AddLimitDenials(Result& result) const;
 
   Sandbox& sandbox_;
   const plan::CompiledPlan& plan_;
@@ -113,7 +110,7 @@ void Supervisor::Watch(int fd, Source source, std::uint32_t events) {
 
 void Supervisor::ConnectStreams() {
   const bool capture = options_.streams == StreamMode::kCapture;
-  const std::uint64_t limit = policy_.limits.output.value_or(capture ? kCapturedDefault : kStreamedDefault);
+  const std::uint64_t limit = policy_.limits.output.value_or(capture ? kCapturedOutput : kStreamedOutput);
   SetNonBlocking(sandbox_.output.get());
   SetNonBlocking(sandbox_.error.get());
   out_ = capture ? OutputPump(sandbox_.output.get(), limit) : OutputPump(sandbox_.output.get(), limit, STDOUT_FILENO);
@@ -135,7 +132,7 @@ void Supervisor::ConnectTerminal(base::UniqueFd master) {
   sandbox_.error.Reset();
   sandbox_.input.Reset();
   terminal_settings_.Begin(terminal_.get());
-  out_ = OutputPump(terminal_.get(), policy_.limits.output.value_or(kStreamedDefault), STDOUT_FILENO);
+  out_ = OutputPump(terminal_.get(), policy_.limits.output.value_or(kStreamedOutput), STDOUT_FILENO);
   in_ = InputPump(STDIN_FILENO, terminal_.get());
   Watch(terminal_.get(), kOut, EPOLLIN);
   if (terminal_settings_.resize_fd() >= 0) Watch(terminal_settings_.resize_fd(), kResize, EPOLLIN);
@@ -429,37 +426,6 @@ Outcome Supervisor::Run() {
   return outcome;
 }
 
-void Supervisor::AddLimitDenials(Result& result) const {
-  const Limits& limits = policy_.limits;
-  const auto add = [&](const char* operation, const char* key, std::uint64_t value, const char* flag,
-                       std::uint64_t count) {
-    result.denials.push_back({.kind = "limit",
-                              .operation = operation,
-                              .target = {},
-                              .rule = fmt::format("limits.{} = {}", key, value),
-                              .grant = flag,
-                              .count = count});
-  };
-  if (observed_.processes_refused > 0 || result.verdict == Verdict::kProcessLimit) {
-    add("fork", "processes", limits.processes, "--processes", std::max<std::uint64_t>(1, observed_.processes_refused));
-  }
-  if (result.verdict == Verdict::kOutOfMemory) {
-    add("allocate memory", "memory", limits.memory, "--memory", std::max<std::uint64_t>(1, observed_.oom_kills));
-  }
-  if (result.verdict == Verdict::kTimedOut) add("run on", "wall", limits.wall_ns / kMillisecond, "--wall", 1);
-  if (result.verdict == Verdict::kCpuTime)
-    add("compute", "cpu_time", limits.cpu_time_ns / kMillisecond, "--cpu-time", 1);
-  if (result.verdict == Verdict::kFileSize) add("write", "file_size", limits.file_size, "--file-size", 1);
-  if (result.verdict == Verdict::kOutputLimit || result.out.dropped > 0 || result.err.dropped > 0) {
-    add("write output", "output", limits.output.value_or(kCapturedDefault), "--output", 1);
-  }
-  if (!observed_.ended) return;
-  for (const plan::DiskUse& disk : observed_.ended->disk) {
-    if (disk.full_bytes != 0) add("write", "disk", limits.disk, "--disk", 1);
-    if (disk.full_inodes != 0) add("create a file", "files", limits.files, "--files", 1);
-  }
-}
-
 void Supervisor::Finish(Outcome& outcome) {
   const Sandbox::Ending& ending = sandbox_.Wait();
   terminal_settings_.End();
@@ -498,7 +464,7 @@ void Supervisor::Finish(Outcome& outcome) {
   result.err = err_.capture().Take();
   if (options_.streams != StreamMode::kCapture) result.out.dropped = result.err.dropped = 0;
   notices_.AddTo(result.denials);
-  AddLimitDenials(result);
+  AddLimitDenials(observed_, policy_, result);
   result.receipt = plan_.receipt;
   outcome.observed = observed_;
 }

@@ -2,6 +2,7 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -149,6 +150,38 @@ void Decide(const Observed& observed, const Policy& policy, const std::string& s
   result.message = fmt::format(
       "the sandbox's init ended without a report ({} {}){}", WIFSIGNALED(status) ? "signal" : "status",
       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), observed.started ? "" : "; the command never ran");
+}
+
+void AddLimitDenials(const Observed& observed, const Policy& policy, Result& result) {
+  constexpr std::uint64_t kMillisecond = 1'000'000;
+  const Limits& limits = policy.limits;
+  const auto add = [&](const char* operation, const char* key, std::uint64_t value, const char* flag,
+                       std::uint64_t count) {
+    result.denials.push_back({.kind = "limit",
+                              .operation = operation,
+                              .target = {},
+                              .rule = fmt::format("limits.{} = {}", key, value),
+                              .grant = flag,
+                              .count = count});
+  };
+  if (observed.processes_refused > 0 || result.verdict == Verdict::kProcessLimit) {
+    add("fork", "processes", limits.processes, "--processes", std::max<std::uint64_t>(1, observed.processes_refused));
+  }
+  if (result.verdict == Verdict::kOutOfMemory) {
+    add("allocate memory", "memory", limits.memory, "--memory", std::max<std::uint64_t>(1, observed.oom_kills));
+  }
+  if (result.verdict == Verdict::kTimedOut) add("run on", "wall", limits.wall_ns / kMillisecond, "--wall", 1);
+  if (result.verdict == Verdict::kCpuTime)
+    add("compute", "cpu_time", limits.cpu_time_ns / kMillisecond, "--cpu-time", 1);
+  if (result.verdict == Verdict::kFileSize) add("write", "file_size", limits.file_size, "--file-size", 1);
+  if (result.verdict == Verdict::kOutputLimit || result.out.dropped > 0 || result.err.dropped > 0) {
+    add("write output", "output", limits.output.value_or(kCapturedOutput), "--output", 1);
+  }
+  if (!observed.ended) return;
+  for (const plan::DiskUse& disk : observed.ended->disk) {
+    if (disk.full_bytes != 0) add("write", "disk", limits.disk, "--disk", 1);
+    if (disk.full_inodes != 0) add("create a file", "files", limits.files, "--files", 1);
+  }
 }
 
 }  // namespace belljar::launch

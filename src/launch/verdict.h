@@ -36,7 +36,14 @@ struct Observed {
   int init_status = 0;
 };
 
+/// What limits.output is when the policy does not say.
+inline constexpr std::uint64_t kCapturedOutput = 64 * 1024;
+inline constexpr std::uint64_t kStreamedOutput = 64ULL << 20;
+
 /// Fills verdict, exit_code, signal and message of `result`. `setup_text` says what a failed step was.
 void Decide(const Observed& observed, const Policy& policy, const std::string& setup_text, Result& result);
+
+/// Adds each limit that was hit to the denials. After Decide.
+void AddLimitDenials(const Observed& observed, const Policy& policy, Result& result);
 
 }  // namespace belljar::launch
