@@ -153,9 +153,8 @@ void Decide(const Observed& observed, const Policy& policy, const std::string& s
 }
 
 void AddLimitDenials(const Observed& observed, const Policy& policy, Result& result) {
-  constexpr std::uint64_t kMillisecond = 1'000'000;
   const Limits& limits = policy.limits;
-  const auto add = [&](const char* operation, const char* key, std::uint64_t value, const char* flag,
+  const auto add = [&](const char* operation, const char* key, const std::string& value, const char* flag,
                        std::uint64_t count) {
     result.denials.push_back({.kind = "limit",
                               .operation = operation,
@@ -165,22 +164,22 @@ void AddLimitDenials(const Observed& observed, const Policy& policy, Result& res
                               .count = count});
   };
   if (observed.processes_refused > 0 || result.verdict == Verdict::kProcessLimit) {
-    add("fork", "processes", limits.processes, "--processes", std::max<std::uint64_t>(1, observed.processes_refused));
+    add("fork", "processes", std::to_string(limits.processes), "--processes",
+        std::max<std::uint64_t>(1, observed.processes_refused));
   }
   if (result.verdict == Verdict::kOutOfMemory) {
-    add("allocate memory", "memory", limits.memory, "--memory", std::max<std::uint64_t>(1, observed.oom_kills));
+    add("allocate memory", "memory", Bytes(limits.memory), "--memory", std::max<std::uint64_t>(1, observed.oom_kills));
   }
-  if (result.verdict == Verdict::kTimedOut) add("run on", "wall", limits.wall_ns / kMillisecond, "--wall", 1);
-  if (result.verdict == Verdict::kCpuTime)
-    add("compute", "cpu_time", limits.cpu_time_ns / kMillisecond, "--cpu-time", 1);
-  if (result.verdict == Verdict::kFileSize) add("write", "file_size", limits.file_size, "--file-size", 1);
+  if (result.verdict == Verdict::kTimedOut) add("run on", "wall", Seconds(limits.wall_ns), "--wall", 1);
+  if (result.verdict == Verdict::kCpuTime) add("compute", "cpu_time", Seconds(limits.cpu_time_ns), "--cpu-time", 1);
+  if (result.verdict == Verdict::kFileSize) add("write", "file_size", Bytes(limits.file_size), "--file-size", 1);
   if (result.verdict == Verdict::kOutputLimit || result.out.dropped > 0 || result.err.dropped > 0) {
-    add("write output", "output", limits.output.value_or(kCapturedOutput), "--output", 1);
+    add("write output", "output", Bytes(limits.output.value_or(kCapturedOutput)), "--output", 1);
   }
   if (!observed.ended) return;
   for (const plan::DiskUse& disk : observed.ended->disk) {
-    if (disk.full_bytes != 0) add("write", "disk", limits.disk, "--disk", 1);
-    if (disk.full_inodes != 0) add("create a file", "files", limits.files, "--files", 1);
+    if (disk.full_bytes != 0) add("write", "disk", Bytes(limits.disk), "--disk", 1);
+    if (disk.full_inodes != 0) add("create a file", "files", std::to_string(limits.files), "--files", 1);
   }
 }
 
