@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import time
 import uuid
@@ -22,6 +23,11 @@ IS_ROOT = os.geteuid() == 0
 PYTHON = "/usr/bin/python3"  # Not the one of a virtual environment: level kernel sees only the system's.
 VERDICTS = {"exited", "signaled", "timed_out", "cpu_time", "out_of_memory", "process_limit", "disk_limit", "file_size",
             "output_limit", "syscall", "cancelled", "refused", "failed"}
+
+# Whoever starts the suites in the background ignores these for them, and programs inherit that.
+for _signal in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+    if signal.getsignal(_signal) == signal.SIG_IGN:
+        signal.signal(_signal, signal.SIG_DFL)
 
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: whatever outlives belljar becomes ours, and is seen.
 

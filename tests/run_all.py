@@ -89,6 +89,10 @@ class Children:
         self.own = set()
         self.starting = False
         signal.signal(signal.SIGCHLD, lambda *_: self.reap())
+        # Started in the background, by nohup or by a service, these may be ignored; what is tested here must not be.
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+            if signal.getsignal(number) == signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
 
     def reap(self):
         while not self.starting:

@@ -82,11 +82,12 @@ int Affinity(const plan::Step& step) {
 
 int DropCapabilities(Context& context, const plan::Step& step) {
   // The bounding set first: taking from it needs CAP_SETPCAP, which goes last. EINVAL ends the kernel's list.
-  for (int capability = 0; step.value == 1 && capability < 64; ++capability) {
+  for (int capability = 0; step.value != 0 && capability < 64; ++capability) {
     if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) continue;
     if (errno != EINVAL || capability == 0) return -1;
     break;
   }
+  if (step.value == 2) return 0;
   context.detail = 1;
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct none[2] = {};

@@ -292,7 +292,7 @@ void Supervisor::CheckDirectory(std::uint64_t now) {
   const DirectoryUse use = LookAtDirectory(plan_.private_directory, policy_.limits.disk, policy_.limits.files);
   disk_peak_ = std::max(disk_peak_, use.bytes);
   disk_check_ = now + kDiskWatchNs;
-  if (use.bytes > policy_.limits.disk || use.files > policy_.limits.files || !use.seen_all) Kill(KillReason::kDisk);
+  if (use.bytes >= policy_.limits.disk || use.files > policy_.limits.files || !use.seen_all) Kill(KillReason::kDisk);
 }
 
 void Supervisor::CheckForks() {

@@ -108,7 +108,9 @@ Texts DescribeGuards(const LaunchPlan& plan, const Step& step) {
     case Op::kUserNamespace:
       return {"enter a user namespace that owns no other namespace", "power won inside is none outside"};
     case Op::kDropCapabilities:
-      return {step.value == 1 ? "drop all capabilities, bounding set included" : "drop all capabilities",
+      return {step.value == 2   ? "empty the capability bounding set"
+              : step.value == 1 ? "drop all capabilities, bounding set included"
+                                : "drop all capabilities",
               "no privileged kernel operation"};
     case Op::kNoNewPrivileges: return {"set no_new_privs", "set-uid programs and file capabilities give nothing"};
     case Op::kLandlockEnforce:

@@ -85,6 +85,8 @@ void AddPrivilegeDrop(Draft& draft) {
   if (draft.Privileged() && draft.OwnRoot()) {
     // SECURITY: ids first, user namespace second: all other namespaces then belong to the host's, and whatever power a
     // guest might win in its own user namespace is none over them.
+    // Without a user namespace to come, the bounding set has to go while there is still a capability to do it with.
+    if (!draft.enters_user_namespace) builder.Add(Op::kDropCapabilities, {.value = 2});
     builder.Add(Op::kSetIds, {.value = draft.out.guest_uid, .more_value = draft.out.guest_gid});
     if (draft.enters_user_namespace) {
       builder.Add(Op::kUserNamespace,
@@ -92,7 +94,8 @@ void AddPrivilegeDrop(Draft& draft) {
     }
   }
   // Without privileges and namespaces there is no capability to begin with, and none is needed to say so.
-  const bool holds_some = draft.Privileged() || draft.HasNamespaces();
+  const bool gone = draft.Privileged() && draft.OwnRoot() && !draft.enters_user_namespace;
+  const bool holds_some = (draft.Privileged() || draft.HasNamespaces()) && !gone;
   builder.Add(Op::kDropCapabilities, {.value = holds_some ? 1U : 0U});
   builder.Add(Op::kNoNewPrivileges);
   if (!draft.HasNamespaces() && draft.request.facts.landlock_abi >= kLandlockSignalScope) {

@@ -47,7 +47,7 @@ enum class Op : std::uint16_t {
   kLandlockAllow,     ///< text: path, value: rights; absent is fine when slot is 1
   kSetIds,            ///< value: uid, more_value: gid; supplementary groups are dropped
   kUserNamespace,     ///< text: uid_map, more: gid_map. After the ids were set: owns none of the other namespaces.
-  kDropCapabilities,  ///< value: 1 with the bounding set
+  kDropCapabilities,  ///< value: 1 with the bounding set, 2 that alone
   kNoNewPrivileges,
   kSubreaper,
   kScopeSignals,  ///< Init may signal its own descendants and nobody else, so that it can kill all it may signal.

@@ -157,7 +157,7 @@ void FileView::Proc() {
   builder_.Add(Op::kTmpfs, {.text = "/proc/sys",
                             .more = Options({{"size", "64k"}, {"nr_inodes", "64"}, {"mode", "0755"}}),
                             .value = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC});
-  for (const char* directory : {"kernel", "vm", "fs", "net", "net/core"}) {
+  for (const char* directory : {"kernel", "kernel/random", "vm", "fs", "net", "net/core"}) {
     builder_.Add(Op::kDirectory, {.text = std::string("/proc/sys/") + directory, .value = 0755});
   }
   const auto copy = [&](const std::string& path, const char* otherwise) {
@@ -168,6 +168,7 @@ void FileView::Proc() {
     builder_.Add(Op::kFile, {.text = path, .more = text, .value = 0444});
   };
   copy("/proc/sys/kernel/pid_max", "32768\n");
+  copy("/proc/sys/kernel/random/uuid", "\n");  // One for each run.
   copy("/proc/sys/vm/overcommit_memory", "0\n");
   copy("/proc/sys/vm/max_map_count", "65530\n");
   write("/proc/sys/kernel/osrelease", draft_.request.facts.release + "\n");
@@ -237,9 +238,11 @@ std::expected<void, CompileError> CheckSource(const Mount& mount) {
     return std::unexpected(Mistake("mount " + mount.source, "it is, or goes through, a link to " + *real,
                                    "write " + *real + " if that is what you mean"));
   }
-  if (sys::IsWithin(*real, "/proc")) {
-    return std::unexpected(Mistake("mount " + mount.source, "nothing of the host's /proc can be mounted",
-                                   "the guest has a /proc of its own"));
+  for (const char* kernel : {"/proc", "/sys", "/dev"}) {
+    if (!sys::IsWithin(*real, kernel)) continue;
+    return std::unexpected(Mistake("mount " + mount.source,
+                                   "nothing of the host's " + std::string(kernel) + " can be mounted",
+                                   "the guest has a /proc and /dev of its own"));
   }
   return {};
 }

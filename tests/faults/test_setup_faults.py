@@ -46,7 +46,7 @@ def guards(result):
 def baseline():
     if shutil.which("strace") is None:
         pytest.fail("strace is needed; tools/packages.txt lists it")
-    directory = tempfile.mkdtemp(prefix="belljar-faults-")
+    directory = tempfile.mkdtemp(prefix="bj-faults-")
     log = os.path.join(directory, "log")
     code, result, ran, _ = run(["strace", "-f", "-qq", "-o", log], directory)
     assert code == 0 and ran and result["verdict"] == "exited"
