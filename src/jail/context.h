@@ -21,6 +21,7 @@ struct Context {
   int proc = -1;      ///< The sandbox's own /proc, writable, detached: only init has it.
   int landlock = -1;  ///< Ruleset under construction.
   int terminal = -1;  ///< The terminal's slave end, as standard streams of the command.
+  int signals = -1;   ///< signalfd of SIGCHLD and SIGTERM.
   int parent = 0;     ///< Pid of the parent at the start; 0 from inside a pid namespace.
   int detail = 0;     ///< Which call of the running step, for the failure report.
 };
@@ -39,6 +40,9 @@ int SendReport(const Context& context, const plan::Report& report, int fd);
 
 /// Starts the command (a child of init) and returns its pid, or -1 after having reported why not.
 int StartCommand(Context& context);
+
+/// What InitLoop waits on; before the command starts, because without it nobody would see it end. -1 with errno.
+int WatchSignals();
 
 /// Reaps until the command ends, the deadline passes or the parent is gone; never returns.
 [[noreturn]] void InitLoop(Context& context, int command);

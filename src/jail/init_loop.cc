@@ -49,11 +49,11 @@ void MeasureDisks(const Context& context, plan::Report& report) {
 }
 
 // True when the parent is gone: its end of the control socket closed, or its death signal came.
-bool ParentGone(const Context& context, const struct pollfd& control, int signals) {
+bool ParentGone(const Context& context, const struct pollfd& control) {
   if ((control.revents & (POLLHUP | POLLERR)) != 0) return true;
   struct signalfd_siginfo info;
   bool gone = false;
-  while (read(signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+  while (read(context.signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     // SECURITY: a guest may send SIGTERM too. To pid 1 of a namespace only a sender from outside has no pid, and only
     // the kernel may say SI_USER for somebody else. Elsewhere a parent that is gone is no longer the parent.
     if (info.ssi_signo != SIGTERM) continue;
@@ -77,12 +77,15 @@ bool Reap(int command, int* status) {
 
 }  // namespace
 
-void InitLoop(Context& context, int command) {
+int WatchSignals() {
   sigset_t watched;
   sigemptyset(&watched);
   sigaddset(&watched, SIGCHLD);
   sigaddset(&watched, SIGTERM);
-  const int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+  return signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+void InitLoop(Context& context, int command) {
   // The guest's ends are the guest's alone: output ends when the guest does.
   for (int slot = plan::kStdinSlot; slot <= plan::kStderrSlot; ++slot) close(context.fds[slot]);
   if (context.terminal >= 0) close(context.terminal);
@@ -105,9 +108,9 @@ void InitLoop(Context& context, int command) {
       left.tv_sec = static_cast<time_t>((deadline - now) / 1'000'000'000);
       left.tv_nsec = static_cast<long>((deadline - now) % 1'000'000'000);
     }
-    struct pollfd events[2] = {{context.fds[plan::kControlSlot], 0, 0}, {signals, POLLIN, 0}};
+    struct pollfd events[2] = {{context.fds[plan::kControlSlot], 0, 0}, {context.signals, POLLIN, 0}};
     ppoll(events, 2, deadline == plan::kNoDeadline ? nullptr : &left, nullptr);
-    if (ParentGone(context, events[0], signals)) Finish(context, nullptr);
+    if (ParentGone(context, events[0])) Finish(context, nullptr);
   }
 }
 

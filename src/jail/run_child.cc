@@ -86,6 +86,15 @@ void RunChild(const plan::LaunchPlan& plan, const int* fds, int fd_count, Caller
     SendReport(context, report, -1);
     _exit(125);
   }
+  context.signals = WatchSignals();
+  if (context.signals < 0) {
+    plan::Report report = {};
+    report.kind = plan::ReportKind::kSetupFailed;
+    report.step = static_cast<int>(plan.step_count) - 1;
+    report.error = errno;
+    (void)SendReport(context, report, -1);
+    _exit(125);
+  }
   const int command = StartCommand(context);
   if (command < 0) _exit(125);
   InitLoop(context, command);
