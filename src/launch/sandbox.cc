@@ -63,7 +63,8 @@ Expected<void> Sandbox::Prepare(const sys::CgroupLayout& cgroups, std::vector<ba
     std::size_t index = 0;
     bool fits = CopyPath(leftovers.directory, plan_->private_directory);
     for (const std::string& path : plan_->cgroup_paths) {
-      fits = fits && index < jail::Leftovers::kMaxCgroups && CopyPath(leftovers.cgroups[index++], path);
+      fits = fits && index < jail::Leftovers::kMaxCgroups && CopyPath(leftovers.cgroups[index], path);
+      ++index;
     }
     if (!fits) {
       return std::unexpected(Error{
