@@ -45,7 +45,8 @@ void PlanCgroup(Draft& draft) {
   CompiledPlan& out = draft.out;
   out.cgroup_limits = {.memory = limits.memory,
                        .processes = limits.processes == kUnlimited ? kUnlimited : limits.processes + 1,  // init
-                       .cpus_milli = limits.cpus_milli};
+                       .cpus_milli = limits.cpus_milli,
+                       .cpu_time = limits.cpu_time_ns != kUnlimited};
   if (layout.version != sys::CgroupVersion::kNone) {
     out.cgroup_name = "belljar-" + draft.request.run_id;
     out.cgroup_paths = sys::Cgroup::Paths(layout, out.cgroup_name, out.cgroup_limits);

@@ -92,7 +92,7 @@ TEST(Compile, LimitsWithoutCgroupsAreWatchedAndSaidSo) {
 
 TEST(Compile, CgroupsAreJoinedBeforeAnythingElseThatCosts) {
   const CompiledPlan compiled = Plan({}, Root());
-  EXPECT_EQ(compiled.cgroup_paths.size(), 3U);
+  EXPECT_EQ(compiled.cgroup_paths.size(), 2U);
   EXPECT_LT(Find(compiled, Op::kJoinCgroup), Find(compiled, Op::kPrivateMounts));
   EXPECT_FALSE(compiled.watched.memory);
 }

@@ -72,7 +72,7 @@ std::string Below(const std::string& parent, const std::string& name) {
 std::vector<std::string> Cgroup::Paths(const CgroupLayout& layout, const std::string& name,
                                        const CgroupLimits& limits) {
   std::vector<std::string> paths;
-  const std::string* const wanted[] = {&layout.memory, &layout.pids, &layout.cpuacct,
+  const std::string* const wanted[] = {&layout.memory, &layout.pids, limits.cpu_time ? &layout.cpuacct : nullptr,
                                        limits.cpus_milli == kUnlimited ? nullptr : &layout.cpu};
   for (const std::string* parent : wanted) {
     if (parent == nullptr || parent->empty()) continue;
@@ -98,7 +98,7 @@ Expected<Cgroup> Cgroup::Create(const CgroupLayout& layout, const std::string& n
   }
   cgroup.memory_ = Below(layout.memory, name);
   cgroup.pids_ = Below(layout.pids, name);
-  cgroup.cpuacct_ = Below(layout.cpuacct, name);
+  if (limits.cpu_time || layout.version == CgroupVersion::kV2) cgroup.cpuacct_ = Below(layout.cpuacct, name);
   auto limited =
       layout.version == CgroupVersion::kV2 ? cgroup.LimitV2(limits) : cgroup.LimitV1(limits, Below(layout.cpu, name));
   if (!limited) return std::unexpected(limited.error());

@@ -18,6 +18,7 @@ struct CgroupLimits {
   std::uint64_t memory = 0;      ///< Bytes; kUnlimited: accounting only.
   std::uint64_t processes = 0;   ///< Tasks, init included.
   std::uint64_t cpus_milli = 0;  ///< kUnlimited: none.
+  bool cpu_time = false;         ///< CPU time is looked at while it runs; at the end rusage tells it too.
 };
 
 struct CgroupUsage {

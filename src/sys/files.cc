@@ -52,7 +52,7 @@ std::optional<std::string> ReadSmallFile(const std::string& path, std::size_t li
   if (!fd.valid()) return std::nullopt;
   // Most files read here are a few bytes: no buffer of the limit's size.
   std::string text;
-  [[gnu::uninitialized]] char part[2048];
+  [[gnu::uninitialized]] char part[16384];
   for (;;) {
     const ssize_t got = ::read(fd.get(), part, sizeof part);
     if (got < 0) return std::nullopt;
