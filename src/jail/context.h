@@ -18,7 +18,7 @@ struct Context {
   int fds[plan::kMaxSlots];
   CallerStrings caller;
   int root = -1;      ///< Directory that all paths of the plan are resolved in.
-  int proc = -1;      ///< The sandbox's own /proc, writable, detached: only init has it.
+  int proc = -1;      ///< The host's /proc, until the command starts.
   int landlock = -1;  ///< Ruleset under construction.
   int terminal = -1;  ///< The terminal's slave end, as standard streams of the command.
   int signals = -1;   ///< signalfd of SIGCHLD and SIGTERM.

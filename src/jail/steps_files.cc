@@ -92,7 +92,11 @@ int NewRoot(Context& context, const plan::Step& step) {
       NewFilesystem(context, "tmpfs", plan::Text(context.plan, step.text), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   if (context.root < 0) return -1;
   // Attached over the host's /proc, the one directory no mount may come from, so that every source stays reachable.
+  // Init writes its own id maps late, when the sandbox's /proc is read-only: the host's, still open, knows it as well.
   context.detail = 4;
+  context.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (context.proc < 0) return -1;
+  context.detail = 5;
   return move_mount(context.root, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH);
 }
 
@@ -137,18 +141,10 @@ int MountNew(Context& context, const plan::Step& step, const char* type, const c
 }
 
 int Proc(Context& context, const plan::Step& step) {
-  const char* target = plan::Text(context.plan, step.text);
   constexpr uint64_t kFlags = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
   // hidepid: init is not dumpable, so the guest does not even see it.
   static constexpr char kOptions[] = "hidepid\0invisible\0";
-  if (MountNew(context, step, "proc", kOptions, kFlags) != 0) return -1;
-  // A writable clone stays with init for its own id maps; what the guest sees becomes read-only.
-  context.detail = 4;
-  const int at = OpenInRoot(context, target, O_PATH);
-  if (at < 0) return -1;
-  context.detail = 5;
-  context.proc = open_tree(at, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | static_cast<unsigned>(AT_EMPTY_PATH));
-  return CloseKeepErrno(at, context.proc < 0 ? -1 : 0);
+  return MountNew(context, step, "proc", kOptions, kFlags);
 }
 
 int Devpts(Context& context, const plan::Step& step) {
