@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,6 +79,7 @@ int RunCommand(void* argument) {
     if (step.op < plan::kFirstCommandOp) continue;
     if (step.op == plan::Op::kExec) {
       ResetSignals();
+      if (context.umask >= 0) umask(static_cast<mode_t>(context.umask));
       char** envp = start.vectors;
       while (*envp != nullptr) ++envp;
       start.failure.kind = plan::ReportKind::kExecFailed;

@@ -17,13 +17,15 @@ struct Context {
   const plan::LaunchPlan& plan;
   int fds[plan::kMaxSlots];
   CallerStrings caller;
-  int root = -1;      ///< Directory that all paths of the plan are resolved in.
-  int proc = -1;      ///< The host's /proc, until the command starts.
-  int landlock = -1;  ///< Ruleset under construction.
-  int terminal = -1;  ///< The terminal's slave end, as standard streams of the command.
-  int signals = -1;   ///< signalfd of SIGCHLD and SIGTERM.
-  int parent = 0;     ///< Pid of the parent at the start; 0 from inside a pid namespace.
-  int detail = 0;     ///< Which call of the running step, for the failure report.
+  int root = -1;         ///< Directory that all paths of the plan are resolved in.
+  int proc = -1;         ///< The host's /proc, until the command starts.
+  int landlock = -1;     ///< Ruleset under construction.
+  int terminal = -1;     ///< The terminal's slave end, as standard streams of the command.
+  int signals = -1;      ///< signalfd of SIGCHLD and SIGTERM.
+  int parent = 0;        ///< Pid of the parent at the start; 0 from inside a pid namespace.
+  bool in_proc = false;  ///< The working directory is the new root's /proc.
+  int umask = -1;        ///< For the command; -1: as its caller's.
+  int detail = 0;        ///< Which call of the running step, for the failure report.
 };
 
 /// Executes one step; 0, or -1 with errno.
@@ -34,6 +36,9 @@ int DoStep(Context& context, const plan::Step& step);
 
 /// Writes a whole small file below `directory`; 0, or -1 with errno.
 int WriteFile(int directory, const char* path, const char* text, std::size_t length, int flags, unsigned mode);
+
+/// Brings the loopback of this network namespace up; 0, or -1 with errno.
+int BringLoopbackUp();
 
 /// Sends a report, with a descriptor when `fd` is not negative; 0, or -1 with errno, as when the parent is gone.
 int SendReport(const Context& context, const plan::Report& report, int fd);

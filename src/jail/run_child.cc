@@ -21,6 +21,7 @@ int DoStep(Context& context, const plan::Step& step) {
     case plan::Op::kMountPoint:
     case plan::Op::kBind:
     case plan::Op::kTmpfs:
+    case plan::Op::kDevice:
     case plan::Op::kProc:
     case plan::Op::kDevpts:
     case plan::Op::kMaskSource:

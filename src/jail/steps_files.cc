@@ -91,6 +91,9 @@ int NewRoot(Context& context, const plan::Step& step) {
   context.root =
       NewFilesystem(context, "tmpfs", plan::Text(context.plan, step.text), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   if (context.root < 0) return -1;
+  // A caller that shares nothing with its group would build a root that the guest can't read.
+  umask(0);
+  context.umask = 022;
   // Attached over the host's /proc, the one directory no mount may come from, so that every source stays reachable.
   // Init writes its own id maps late, when the sandbox's /proc is read-only: the host's, still open, knows it as well.
   context.detail = 4;
@@ -169,25 +172,21 @@ int MaskSource(Context& context, const char* path) {
   return Attach(context, tree, path, plan::Reach::kDirect);
 }
 
-int BelowHostProc(char (&out)[128], const char* path) {
-  const size_t length = strlen(path);
-  if (length + sizeof "/proc" > sizeof out) {
-    errno = ENAMETOOLONG;
+// As below, for fixed names in the sandbox's own fresh /proc, by path and in one call: there are dozens of them, and
+// each tree that open_tree clones costs a mount namespace of its own.
+int MaskFixed(Context& context, const char* path, const char* source) {
+  char from[128];
+  if (strlen(source) + sizeof ".." > sizeof from || strncmp(path, "/proc/", 6) != 0) {
+    errno = EINVAL;
     return -1;
   }
-  memcpy(out, "/proc", 5);
-  memcpy(out + 5, path, length + 1);
-  return 0;
-}
-
-// As below, for fixed names in the sandbox's own fresh /proc, by path and in one call: there are dozens of them, and
-// each tree that open_tree clones costs a mount namespace of its own. The new root is still attached over the host's
-// /proc.
-int MaskFixed(const char* path, const char* source) {
-  char from[128];
-  char to[128];
-  if (BelowHostProc(from, source) != 0 || BelowHostProc(to, path) != 0) return -1;
-  return mount(from, to, nullptr, MS_BIND, nullptr) == 0 || errno == ENOENT ? 0 : -1;
+  if (!context.in_proc) {  // Paths of one part are found faster, and no link can be in them.
+    if (fchdir(context.root) != 0 || chdir("proc") != 0) return -1;
+    context.in_proc = true;
+  }
+  memcpy(from, "..", 2);
+  memcpy(from + 2, source, strlen(source) + 1);
+  return mount(from, path + 6, nullptr, MS_BIND, nullptr) == 0 || errno == ENOENT ? 0 : -1;
 }
 
 // Covers the step's path with a clone of a mount that is read-only already: /dev/null, or the empty directory.
@@ -205,7 +204,7 @@ int Mask(Context& context, const plan::Step& step) {
   }
   context.detail = 2;
   const char* source = cover == plan::Cover::kFile ? "/dev/null" : plan::Text(context.plan, step.more);
-  if (at < 0) return MaskFixed(path, source);
+  if (at < 0) return MaskFixed(context, path, source);
   const int tree = open_tree(context.root, Relative(source), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   if (tree < 0) return CloseKeepErrno(at, -1);
   context.detail = 3;
@@ -296,6 +295,8 @@ int DoFileStep(Context& context, const plan::Step& step) {
     case plan::Op::kMountPoint: return MountPoint(context, step);
     case plan::Op::kBind: return Bind(context, step);
     case plan::Op::kTmpfs: return MountNew(context, step, "tmpfs", more, step.value);
+    case plan::Op::kDevice:
+      return mknodat(context.root, Relative(text), S_IFCHR | 0666, static_cast<dev_t>(step.value));
     case plan::Op::kProc: return Proc(context, step);
     case plan::Op::kDevpts: return Devpts(context, step);
     case plan::Op::kMaskSource: return MaskSource(context, text);

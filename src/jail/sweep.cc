@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "jail/context.h"
 
 namespace belljar::jail {
 namespace {
@@ -173,18 +177,31 @@ void RemoveLeftovers(const Leftovers& leftovers) {
   }
 }
 
-void Janitor(const Leftovers& leftovers, int lifeline) {
-  prctl(PR_SET_NAME, "belljar-janitor", 0, 0, 0);
+void Janitor(const Leftovers& leftovers, JanitorEnds ends) {
   setsid();  // Ctrl-C is for the run, not for its clean-up.
-  for (const auto& cgroup : leftovers.cgroups) {
-    if (cgroup[0] == '\0') break;
-    RemoveOrphans(cgroup);
+  if (ends.network_ready >= 0) {
+    // First: init waits for it before long. Or nobody does any more, and that must not end the janitor.
+    struct sigaction ignore = {};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &ignore, nullptr);
+    const int error = unshare(CLONE_NEWNET) == 0 && BringLoopbackUp() == 0 ? 0 : errno;
+    (void)!write(ends.network_ready, &error, sizeof error);
+    close(ends.network_ready);
+  }
+  prctl(PR_SET_NAME, "belljar-janitor", 0, 0, 0);
+  // Not in the way of a short run.
+  struct pollfd life = {ends.lifeline, POLLIN, 0};
+  if (poll(&life, 1, 20) == 0) {
+    for (const auto& cgroup : leftovers.cgroups) {
+      if (cgroup[0] == '\0') break;
+      RemoveOrphans(cgroup);
+    }
   }
   char byte = 0;
-  ssize_t got = 0;
-  while ((got = read(lifeline, &byte, 1)) < 0 && errno == EINTR) {
+  while (read(ends.lifeline, &byte, 1) < 0 && errno == EINTR) {
   }
-  if (got == 0) RemoveLeftovers(leftovers);
+  // Also when its owner said good-bye: that came before the removal, so that waking up here overlaps with it.
+  RemoveLeftovers(leftovers);
   _exit(0);
 }
 

@@ -24,8 +24,14 @@ struct Leftovers {
 /// Kills all in the cgroups, removes them and the directory; retries for up to five seconds.
 void RemoveLeftovers(const Leftovers& leftovers);
 
-/// Body of the janitor: waits until `lifeline` closes, then removes the leftovers unless a byte came before, which
-/// means that its owner has done so. Never returns.
-[[noreturn]] void Janitor(const Leftovers& leftovers, int lifeline);
+/// Descriptors of the janitor.
+struct JanitorEnds {
+  int lifeline;       ///< Closes when its owner dies.
+  int network_ready;  ///< Takes 0 or an errno once a network namespace is made; -1: none is wanted.
+};
+
+/// Body of the janitor: makes the network namespace, waits until a byte comes or `lifeline` closes, removes what is
+/// left by then. Never returns.
+[[noreturn]] void Janitor(const Leftovers& leftovers, JanitorEnds ends);
 
 }  // namespace belljar::jail

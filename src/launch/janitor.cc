@@ -4,36 +4,67 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "sys/process.h"
 
 namespace belljar::launch {
-Expected<Janitor> Janitor::Start(const jail::Leftovers& leftovers) {
+namespace {
+
+struct Pipe {
+  base::UniqueFd read;
+  base::UniqueFd write;
+};
+
+Expected<Pipe> MakePipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(sys::ErrnoError("make a pipe to the janitor", errno));
-  base::UniqueFd read_end(ends[0]);
-  Janitor janitor;
-  janitor.lifeline_.Reset(ends[1]);
-  janitor.pid_ = sys::Clone({});
-  if (janitor.pid_ == 0) {
-    // Holds nothing of its owner: neither its pipes nor the terminal.
-    const auto keep = static_cast<unsigned>(read_end.get());
-    if (keep > 0) ::close_range(0, keep - 1, 0);
-    ::close_range(keep + 1, ~0U, 0);
-    jail::Janitor(leftovers, read_end.get());
-  }
-  if (janitor.pid_ < 0) return std::unexpected(sys::ErrnoError("start the janitor", errno));
-  return janitor;
+  return Pipe{base::UniqueFd(ends[0]), base::UniqueFd(ends[1])};
 }
 
-void Janitor::Dismiss() {
-  if (lifeline_.valid()) (void)!::write(lifeline_.get(), "q", 1);
+// Holds nothing of its owner: neither its pipes nor the terminal.
+void KeepOnly(jail::JanitorEnds ends) {
+  const auto low = static_cast<unsigned>(std::min(ends.lifeline, ends.network_ready));
+  const auto high = static_cast<unsigned>(std::max(ends.lifeline, ends.network_ready));
+  if (ends.network_ready < 0) {
+    if (high > 0) ::close_range(0, high - 1, 0);
+  } else {
+    if (low > 0) ::close_range(0, low - 1, 0);
+    if (high > low + 1) ::close_range(low + 1, high - 1, 0);
+  }
+  ::close_range(high + 1, ~0U, 0);
+}
+
+}  // namespace
+
+Expected<Janitor> Janitor::Start(const jail::Leftovers& leftovers, Network network) {
+  auto life = MakePipe();
+  if (!life) return std::unexpected(life.error());
+  base::UniqueFd ready;
+  Janitor janitor;
+  if (network == Network::kMake) {
+    auto pipe = MakePipe();
+    if (!pipe) return std::unexpected(pipe.error());
+    janitor.network_ready_ = std::move(pipe->read);
+    ready = std::move(pipe->write);
+  }
+  janitor.lifeline_ = std::move(life->write);
+  int pidfd = -1;
+  janitor.pid_ = sys::Clone({.pidfd = &pidfd});
+  if (janitor.pid_ == 0) {
+    const jail::JanitorEnds ends{.lifeline = life->read.get(), .network_ready = ready.get()};
+    KeepOnly(ends);
+    jail::Janitor(leftovers, ends);
+  }
+  if (janitor.pid_ < 0) return std::unexpected(sys::ErrnoError("start the janitor", errno));
+  janitor.pidfd_.Reset(pidfd);
+  return janitor;
 }
 
 Janitor::~Janitor() {
   if (pid_ <= 0) return;
-  lifeline_.Reset();
+  Dismiss();
   // Waited for: an orphan would be left to a pid 1 that may not reap, as in many containers.
   while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
   }

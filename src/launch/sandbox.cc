@@ -70,7 +70,7 @@ Expected<void> Sandbox::Prepare(const sys::CgroupLayout& cgroups, std::vector<ba
       return std::unexpected(Error{
           .step = "start the janitor", .message = "a path is longer than 511 bytes", .hint = "set TMPDIR to /tmp"});
     }
-    auto janitor = Janitor::Start(leftovers);
+    auto janitor = Janitor::Start(leftovers, plan_->janitor_makes_network ? Network::kMake : Network::kLeave);
     if (!janitor) return std::unexpected(janitor.error());
     janitor_ = std::move(*janitor);
   }
@@ -129,6 +129,9 @@ Expected<void> Sandbox::CloneInit(Input mode, const std::vector<base::UniqueFd>&
   fds.fill(-1);
   std::size_t count = 0;
   for (const base::UniqueFd& fd : theirs) fds[count++] = fd.get();
+  fds[plan::kNetworkReadySlot] = janitor_.network_ready();
+  fds[plan::kJanitorSlot] = janitor_.pidfd();
+  count = plan::kFirstExtraSlot;
   for (const base::UniqueFd& fd : cgroup.join_fds()) fds[count++] = fd.get();
   if (cgroup.clone_fd() >= 0) count = plan::kFirstExtraSlot + plan_->cgroup_paths.size();
   for (const base::UniqueFd& fd : id_maps) fds[count++] = fd.get();
@@ -169,9 +172,10 @@ Sandbox::~Sandbox() {
     Kill();
     Wait();
   }
-  const bool removed = cgroup.Remove();
-  const bool emptied = private_directory_.empty() || jail::RemoveTree(private_directory_.c_str()) == 0;
-  if (removed && emptied) janitor_.Dismiss();
+  if (!private_directory_.empty()) (void)jail::RemoveTree(private_directory_.c_str());
+  // Before the cgroups go, so that the janitor wakes up and leaves meanwhile. It removes whatever it still finds.
+  janitor_.Dismiss();
+  cgroup.Remove();
 }
 
 }  // namespace belljar::launch

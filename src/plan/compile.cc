@@ -53,6 +53,8 @@ void PlanCgroup(Draft& draft) {
   }
   const bool clones = layout.version == sys::CgroupVersion::kV2 && draft.request.facts.clone_into_cgroup;
   out.cgroup_entry = clones ? sys::CgroupEntry::kClone : sys::CgroupEntry::kJoin;
+  // Without privileges the network belongs to init's own user namespace, which is not there yet.
+  out.janitor_makes_network = draft.own_network && draft.Privileged() && !out.cgroup_paths.empty();
   out.watched = {.memory = layout.memory.empty() && limits.memory != kUnlimited,
                  .processes = layout.pids.empty() && limits.processes != kUnlimited,
                  .cpu_time = layout.cpuacct.empty() && limits.cpu_time_ns != kUnlimited,

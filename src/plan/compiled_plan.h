@@ -49,8 +49,9 @@ struct CompiledPlan {
   std::string cgroup_name;
   sys::CgroupLimits cgroup_limits;
   sys::CgroupEntry cgroup_entry = sys::CgroupEntry::kClone;
-  std::vector<IdMap> id_maps;     ///< In the slots behind the cgroup's.
-  std::string private_directory;  ///< To be made on the host before the start and removed after it; may be empty.
+  std::vector<IdMap> id_maps;          ///< In the slots behind the cgroup's.
+  bool janitor_makes_network = false;  ///< The costliest namespace, made beside the start instead of on its way.
+  std::string private_directory;       ///< To be made on the host before the start and removed after it; may be empty.
   WatchedLimits watched;
 
   const LaunchPlan& plan() const { return *reinterpret_cast<const LaunchPlan*>(block.data()); }

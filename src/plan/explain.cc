@@ -77,6 +77,7 @@ Texts DescribeFiles(const LaunchPlan& plan, const Step& step) {
     case Op::kTmpfs:
       return {fmt::format("private filesystem at {} ({})", text, OptionText(more)),
               "bounded, and gone with the sandbox"};
+    case Op::kDevice: return {fmt::format("make device {}", text), "one of six that tell and keep nothing"};
     case Op::kProc: return {fmt::format("fresh proc at {}", text), "shows the sandbox's processes only"};
     case Op::kDevpts: return {fmt::format("fresh terminals at {}", text), "the host's terminals are out of reach"};
     case Op::kMaskSource:
@@ -134,6 +135,9 @@ Texts DescribeIdentity(const LaunchPlan& plan, const Step& step) {
     case Op::kMapIds: return {fmt::format("map the ids ({})", text), "root inside is nobody outside"};
     case Op::kNoDump: return {"make init untraceable", "the guest can't read or trace init"};
     case Op::kHostname: return {fmt::format("set the hostname to {}", text), "the host's name is not told"};
+    case Op::kJoinNetwork:
+      return {"join the network namespace that the janitor made",
+              "loopback is up for local servers; no route leads out"};
     case Op::kLoopback: return {"bring the sandbox's own loopback up", "local servers work; no route leads out"};
     case Op::kTerminal:
       return {"open a pseudo-terminal of the sandbox", "no descriptor of the caller's terminal gets inside"};
@@ -162,6 +166,10 @@ std::vector<StepText> Explain(const CompiledPlan& compiled) {
   const LaunchPlan& plan = compiled.plan();
   if (!compiled.cgroup_paths.empty() || !compiled.private_directory.empty()) {
     texts.push_back({"parent", "start the janitor", "cleans up if Belljar itself is killed"});
+  }
+  if (compiled.janitor_makes_network) {
+    texts.push_back(
+        {"janitor", "make a network namespace, bring its loopback up", "beside the steps below: it is slow"});
   }
   if (!compiled.private_directory.empty()) {
     texts.push_back({"parent", "make a private directory", "a fresh working directory, removed afterwards"});

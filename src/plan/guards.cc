@@ -37,7 +37,7 @@ void AddIdentity(Draft& draft) {
     // SysV memory would outlive the run otherwise, also at level process.
     builder.head.clone_flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
     if (draft.OwnRoot()) builder.head.clone_flags |= CLONE_NEWUTS;
-    if (draft.own_network) builder.head.clone_flags |= CLONE_NEWNET;
+    if (draft.own_network && !draft.out.janitor_makes_network) builder.head.clone_flags |= CLONE_NEWNET;
     if (!draft.Privileged()) {
       builder.head.clone_flags |= CLONE_NEWUSER;
       // At level process the guest stays who its caller is.
@@ -78,7 +78,7 @@ void AddLimits(Draft& draft) {
 void AddPrivilegeDrop(Draft& draft) {
   Builder& builder = draft.builder;
   if (draft.OwnRoot()) builder.Add(Op::kHostname, {.text = "belljar"});
-  if (draft.own_network) builder.Add(Op::kLoopback);
+  if (draft.own_network) builder.Add(draft.out.janitor_makes_network ? Op::kJoinNetwork : Op::kLoopback);
   if (draft.request.streams == Streams::kTerminal) builder.Add(Op::kTerminal);
   AddLimits(draft);
   AddLandlock(draft);

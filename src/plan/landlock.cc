@@ -49,18 +49,17 @@ void AllowOwnRoot(Draft& draft, Rules& rules) {
   const Policy& policy = draft.request.policy;
   rules.Allow("/", LANDLOCK_ACCESS_FS_READ_DIR);
   if (policy.files.system == SystemFiles::kUsr) {
-    // Symlinks of a merged /usr lead to the same rule; separate directories get their own.
-    for (const char* path : {"/usr", "/bin", "/sbin", "/lib", "/lib64"}) rules.Allow(path, kRead | kExecute, true);
+    // Links of a merged /usr lead to the same rule; separate directories get their own.
+    for (const char* path : {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"}) {
+      if (sys::LinkStatus(path).kind == sys::FileKind::kDirectory) rules.Allow(path, kRead | kExecute);
+    }
   }
   rules.Allow("/etc", kRead | kExecute);
   rules.Allow("/proc", kRead);
-  rules.Allow("/dev", kRead);
-  constexpr std::uint64_t kDevice = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
-  for (const char* path : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
-    rules.Allow(path, kDevice | BELLJAR_LANDLOCK_FS_TRUNCATE);
-  }
-  rules.Allow("/dev/tty", kDevice | BELLJAR_LANDLOCK_FS_IOCTL_DEV);
-  rules.Allow("/dev/pts", kDevice | kRead | BELLJAR_LANDLOCK_FS_IOCTL_DEV);
+  // All in there are devices of the kind that tells and keeps nothing; ioctls are for terminals.
+  rules.Allow("/dev", kRead | LANDLOCK_ACCESS_FS_WRITE_FILE | BELLJAR_LANDLOCK_FS_TRUNCATE);
+  rules.Allow("/dev/tty", BELLJAR_LANDLOCK_FS_IOCTL_DEV);
+  rules.Allow("/dev/pts", BELLJAR_LANDLOCK_FS_IOCTL_DEV);
   rules.Allow("/tmp", rules.all());
   if (!sys::IsWithin(draft.workdir, "/tmp")) rules.Allow(draft.workdir, rules.all());
   for (const std::string& path : draft.command.read_only) rules.AllowTree(path, path, kRead | kExecute);

@@ -31,6 +31,7 @@ enum class Op : std::uint16_t {
   kMountPoint,  ///< text: path; value: 0 directory, 1 file; more_value: Reach. Made when absent.
   kBind,        ///< text: target, more: source, value: MOUNT_ATTR_*, more_value: Reach, slot: an idmap or -1
   kTmpfs,       ///< text: target, more: options "size\0…\0mode\0…\0\0", value: MOUNT_ATTR_*
+  kDevice,      ///< text: path, value: its number
   kProc,        ///< text: target
   kDevpts,      ///< text: target
   kMaskSource,  ///< text: path of an empty, unreadable directory that is mounted there and covers others
@@ -40,6 +41,7 @@ enum class Op : std::uint16_t {
   kPivot,       ///< The root becomes "/", the host's tree is detached.
   kHostname,    ///< text
   kLoopback,
+  kJoinNetwork,       ///< The network namespace that the janitor made meanwhile, its loopback up.
   kTerminal,          ///< Open a pseudo-terminal of the sandbox and send its master to the caller.
   kRlimit,            ///< value: resource, more_value: the limit
   kAffinity,          ///< value: how many CPUs
@@ -87,9 +89,11 @@ struct Step {
 inline constexpr int kStdinSlot = 0;
 inline constexpr int kStdoutSlot = 1;
 inline constexpr int kStderrSlot = 2;
-inline constexpr int kControlSlot = 3;  ///< SOCK_SEQPACKET to the parent
-inline constexpr int kFirstExtraSlot = 4;
-inline constexpr int kMaxSlots = 24;
+inline constexpr int kControlSlot = 3;       ///< SOCK_SEQPACKET to the parent
+inline constexpr int kNetworkReadySlot = 4;  ///< pipe: 0 or an errno from the janitor
+inline constexpr int kJanitorSlot = 5;       ///< pidfd of the janitor
+inline constexpr int kFirstExtraSlot = 6;
+inline constexpr int kMaxSlots = 26;
 
 struct LaunchPlan {
   std::uint32_t size;  ///< Of the whole block.

@@ -73,7 +73,7 @@ void Writer::Namespaces() {
     Absent("cgroup namespace", lack);
   }
   if (draft_.own_network) {
-    Held("network", "clone(CLONE_NEWNET), loopback only");
+    Held("network", "own network namespace, loopback only");
   } else if (draft_.request.policy.network.mode == NetworkMode::kHost) {
     Off("network", "the policy shares the host's network");
   } else {

@@ -1,5 +1,6 @@
 // The guest's file view: a root from nothing, into which only what the policy names is mounted.
 #include <linux/mount.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <array>
@@ -9,13 +10,14 @@
 
 #include "plan/sections.h"
 #include "sys/files.h"
+#include "sys/process.h"
 
 namespace belljar::plan {
 namespace {
 
 constexpr std::uint64_t kReadOnlyTree = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 constexpr std::uint64_t kWritableTree = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-constexpr std::uint64_t kDevice = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+constexpr std::uint64_t kDeviceMount = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
 
 // Of /proc, what tells about the host and not about the guest, or has been a way out before. What only root may read
 // there anyway is not listed: no guest is root.
@@ -35,6 +37,12 @@ constexpr std::array kEtcTrees = {"alternatives",    "ssl/certs",       "fonts",
                                   "java-17-openjdk", "java-21-openjdk", "java-25-openjdk"};
 constexpr std::array kEtcCopies = {"localtime", "timezone", "protocols", "services", "os-release", "ssl/openssl.cnf"};
 constexpr std::size_t kMostCopied = 64 * 1024;
+
+struct Device {
+  const char* path;
+  unsigned major;
+  unsigned minor;
+};
 
 enum class Place : std::uint8_t {
   kOwn,    ///< In the new root itself.
@@ -120,6 +128,10 @@ void FileView::Etc() {
   }
   for (const char* name : kEtcCopies) {
     const std::string path = std::string("/etc/") + name;
+    if (const auto target = sys::ReadLink(path); target && sys::IsWithin(sys::Normalize(*target, "/etc"), "/usr")) {
+      builder_.Add(Op::kSymlink, {.text = path, .more = *target});  // There inside as well.
+      continue;
+    }
     const auto text = sys::ReadSmallFile(path, kMostCopied);
     if (!text) continue;
     MakeParents(path);
@@ -129,19 +141,41 @@ void FileView::Etc() {
 
 void FileView::Devices() {
   MakeDirectory("/dev");
-  for (const char* name : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}) {
-    BindTree(name, name, kDevice, sys::FileKind::kFile);
+  constexpr std::array<Device, 6> kDevices = {{{"/dev/null", 1, 3},
+                                               {"/dev/zero", 1, 5},
+                                               {"/dev/full", 1, 7},
+                                               {"/dev/random", 1, 8},
+                                               {"/dev/urandom", 1, 9},
+                                               {"/dev/tty", 5, 0}}};
+  if (draft_.Privileged()) {
+    // Nodes instead of mounts: cheaper to make and to tear down, and only root can.
+    builder_.Add(Op::kTmpfs, {.text = "/dev",
+                              .more = Options({{"size", "64k"}, {"nr_inodes", "64"}, {"mode", "0755"}}),
+                              .value = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC});
+    for (const Device& device : kDevices) {
+      builder_.Add(Op::kDevice, {.text = device.path, .value = makedev(device.major, device.minor)});
+    }
+  } else {
+    for (const Device& device : kDevices) {
+      BindTree(device.path, device.path, kDeviceMount, sys::FileKind::kFile);
+    }
   }
   MakeDirectory("/dev/pts");
-  builder_.Add(Op::kDevpts, {.text = "/dev/pts"});
   const std::pair<const char*, const char*> links[] = {
       {"/dev/ptmx", "pts/ptmx"},          {"/dev/fd", "/proc/self/fd"},       {"/dev/stdin", "/proc/self/fd/0"},
       {"/dev/stdout", "/proc/self/fd/1"}, {"/dev/stderr", "/proc/self/fd/2"}, {"/dev/shm", "/tmp/.shm"}};
   for (const auto& [link, target] : links) builder_.Add(Op::kSymlink, {.text = link, .more = target});
+  if (draft_.Privileged()) {
+    // SECURITY: read-only before anything is covered with parts of it: a cover is as read-only as what it is a copy of.
+    builder_.Add(Op::kDirectory, {.text = kMaskSource, .value = 0});
+    builder_.Add(Op::kReadOnly, {.text = "/dev"});
+  } else {
+    builder_.Add(Op::kMaskSource, {.text = kMaskSource});
+  }
+  builder_.Add(Op::kDevpts, {.text = "/dev/pts"});
 }
 
 void FileView::Proc() {
-  builder_.Add(Op::kMaskSource, {.text = kMaskSource});
   // Empty and readable: "no such file" is an answer that programs expect there, "permission denied" makes some give up.
   MakeDirectory("/sys");
   MakeDirectory("/proc");
@@ -157,7 +191,7 @@ void FileView::Proc() {
   builder_.Add(Op::kTmpfs, {.text = "/proc/sys",
                             .more = Options({{"size", "64k"}, {"nr_inodes", "64"}, {"mode", "0755"}}),
                             .value = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC});
-  for (const char* directory : {"kernel", "kernel/random", "vm", "fs", "net", "net/core"}) {
+  for (const char* directory : {"kernel", "kernel/random", "vm"}) {
     builder_.Add(Op::kDirectory, {.text = std::string("/proc/sys/") + directory, .value = 0755});
   }
   const auto copy = [&](const std::string& path, const char* otherwise) {
@@ -167,15 +201,12 @@ void FileView::Proc() {
   const auto write = [&](const char* path, std::string_view text) {
     builder_.Add(Op::kFile, {.text = path, .more = text, .value = 0444});
   };
-  copy("/proc/sys/kernel/pid_max", "32768\n");
-  copy("/proc/sys/kernel/random/uuid", "\n");  // One for each run.
+  write("/proc/sys/kernel/pid_max", "32768\n");
+  write("/proc/sys/kernel/random/uuid", sys::MakeUuid() + "\n");  // One for each run.
   copy("/proc/sys/vm/overcommit_memory", "0\n");
   copy("/proc/sys/vm/max_map_count", "65530\n");
   write("/proc/sys/kernel/osrelease", draft_.request.facts.release + "\n");
   write("/proc/sys/kernel/cap_last_cap", "40\n");
-  write("/proc/sys/kernel/ngroups_max", "65536\n");
-  write("/proc/sys/fs/pipe-max-size", "1048576\n");
-  write("/proc/sys/net/core/somaxconn", "4096\n");
   builder_.Add(Op::kReadOnly, {.text = "/proc/sys"});
   builder_.Add(Op::kReadOnly, {.text = "/proc"});
 }

@@ -123,4 +123,15 @@ std::string MakeRunId() {
   return fmt::format("{}-{:012x}", ::getpid(), number & 0xffff'ffff'ffffULL);
 }
 
+std::string MakeUuid() {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+  std::uint64_t numbers[2] = {};
+  (void)!::getrandom(numbers, sizeof numbers, 0);
+  high = (numbers[0] & ~0xf000ULL) | 0x4000ULL;
+  low = (numbers[1] >> 2) | (1ULL << 63);
+  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, (high >> 16) & 0xffff, high & 0xffff, low >> 48,
+                     low & 0xffff'ffff'ffffULL);
+}
+
 }  // namespace belljar::sys

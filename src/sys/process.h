@@ -69,4 +69,7 @@ std::uint64_t NowNs();
 /// A short name that no other run on this host has.
 std::string MakeRunId();
 
+/// A random UUID (version 4).
+std::string MakeUuid();
+
 }  // namespace belljar::sys

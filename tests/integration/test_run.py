@@ -188,6 +188,13 @@ def test_symlinks_in_a_writable_mount_do_not_redirect_targets(shared, tmp_path):
     assert not os.path.exists("/etc/deeper") and not os.path.exists("/tmp/deeper")
 
 
+def test_a_callers_umask_does_not_hide_the_root(shared):
+    """Files of the root are made by init, whose umask is its caller's unless it is set."""
+    result = subprocess.run([harness.BELLJAR, "run", "--", "sh", "-c", "cat /etc/passwd /etc/hosts > /dev/null && umask"],
+                            umask=0o077, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    assert (result.returncode, result.stdout) == (0, "0022\n"), result.stderr
+
+
 def test_workdir(shared):
     assert run_json("--", "/bin/pwd")["stdout"] == "/workspace\n"
     assert run_json("--workdir", "/tmp/here/there", "--", "/bin/pwd")["stdout"] == "/tmp/here/there\n"
