@@ -84,7 +84,10 @@ Result<Action> EntryParser::TakeAction() {
   const std::string_view verb = Take();
   if (verb == "allow") return Action{Verb::kAllow, 0, Notice::kQuiet};
   if (verb == "kill") return Action{Verb::kKill, 0, Notice::kQuiet};
-  if (verb != "deny") return std::unexpected(fmt::format("'{}' is not an action; use allow, deny ERRNO or kill", verb));
+  if (verb == "pretend") return Action{Verb::kDeny, 0, Notice::kQuiet};
+  if (verb != "deny") {
+    return std::unexpected(fmt::format("'{}' is not an action; use allow, deny ERRNO, pretend or kill", verb));
+  }
   const std::string_view name = Take();
   const std::optional<int> error = FindErrno(name);
   if (!error) return std::unexpected(fmt::format("'{}' is not an errno that tools/seccomp/constants.cc knows", name));

@@ -19,7 +19,7 @@ enum class Sense { kIn, kNotIn };
 
 struct Action {
   Verb verb = Verb::kKill;
-  int error = 0;  ///< For kDeny.
+  int error = 0;  ///< For kDeny; 0: it is told that it was done.
   Notice notice = Notice::kReported;
 
   bool operator==(const Action&) const = default;

@@ -52,6 +52,13 @@ TEST(Rules, ReadsAnEntryWithEverything) {
   EXPECT_EQ(rule.conditions[1].values, (std::vector<Range>{{0x100000000U, 0x100000000U}}));
 }
 
+TEST(Rules, PretendAnswersZeroAndIsNotReported) {
+  const auto file =
+      ParseRules("[G]\nread pretend if arg0:32 == 4  # why\nread allow  # why\n", "list", FileKind::kKernel);
+  ASSERT_TRUE(file) << file.error();
+  EXPECT_EQ(file->rules.front().action, (Action{Verb::kDeny, 0, Notice::kQuiet}));
+}
+
 TEST(Rules, EveryMistakeNamesItsLine) {
   const std::pair<const char*, const char*> mistakes[] = {
       {"read allow", "no reason"},

@@ -23,6 +23,7 @@ Change those files, not this one; a test compares them.
 std::string Answer(const Action& action) {
   if (action.verb == Verb::kAllow) return "allowed";
   if (action.verb == Verb::kKill) return "ends the process";
+  if (action.error == 0) return "not done, told that it was";
   return fmt::format("{}{}", ErrnoName(action.error), action.notice == Notice::kReported ? ", reported" : "");
 }
 
