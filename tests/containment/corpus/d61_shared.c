@@ -1,0 +1,80 @@
+// Kernel objects that are counted per user or per host, not per process. A guest that runs as its caller takes them
+// from its caller: no program of that user gets one any more.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "knock.h"
+
+enum { kProcesses = 4, kInstances = 96, kSignals = 8192 };
+
+static int take_inotify(void) { return inotify_init1(IN_CLOEXEC); }
+static int take_terminal(void) { return open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC); }
+
+// In several processes, because each may only have so many descriptors.
+static int take_in_processes(int (*take)(void)) {
+  pid_t children[kProcesses];
+  int* taken = mmap(NULL, sizeof(int[kProcesses]), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (taken == MAP_FAILED) return -1;
+  int total = 0;
+  for (int i = 0; i < kProcesses; ++i) {
+    children[i] = fork();
+    if (children[i] == 0) {
+      alarm(5);
+      while (taken[i] < kInstances / 2 && take() >= 0) ++taken[i];
+      _exit(raise(SIGSTOP));
+    }
+    int status = 0;
+    if (children[i] > 0 && waitpid(children[i], &status, WUNTRACED) > 0) total += taken[i];
+  }
+  for (int i = 0; i < kProcesses; ++i) {
+    if (children[i] > 0) kill(children[i], SIGKILL);
+  }
+  while (waitpid(-1, NULL, 0) > 0) {
+  }
+  errno = EMFILE;
+  return total;
+}
+
+static enum outcome run_d61_user_inotify(struct attempt* attempt) {
+  // A uid that belongs to this run alone, as root's guests have, takes them from nobody.
+  if (geteuid() >= 1900000000U) return errno = EPERM, refused(attempt, "a user that nobody else is");
+  const int total = take_in_processes(take_inotify);
+  if (total < kInstances) return refused(attempt, "inotify instances of its user");
+  char text[80];
+  snprintf(text, sizeof text, "%d of its user's inotify instances, of which 128 are usual", total);
+  return worked(attempt, text);
+}
+ATTACK(d61_user_inotify, "D61g", "inotify-of-user", "take all inotify instances that its user may have",
+       "user namespace, seccomp, identity?", 0);
+
+// 3,072 for all sandboxes and containers of a host together.
+static enum outcome run_d61_terminals(struct attempt* attempt) {
+  const int total = take_in_processes(take_terminal);
+  if (total < kInstances) return refused(attempt, "terminals");
+  char text[80];
+  snprintf(text, sizeof text, "%d of the terminals that all sandboxes share", total);
+  return worked(attempt, text);
+}
+ATTACK(d61_terminals, "D61i", "terminals", "take the terminals that all sandboxes of the host share",
+       "root filesystem, landlock", 0);
+
+static enum outcome run_d61_user_signals(struct attempt* attempt) {
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGRTMAX);
+  sigprocmask(SIG_BLOCK, &blocked, NULL);
+  const union sigval value = {0};
+  int queued = 0;
+  while (queued < kSignals && sigqueue(getpid(), SIGRTMAX, value) == 0) ++queued;
+  if (queued < kSignals) return refused(attempt, "queued signals of its user");
+  return worked(attempt, "8,192 queued signals and no end in sight");
+}
+ATTACK(d61_user_signals, "D61h", "signals-of-user", "queue as many signals as its user may have", "supervisor", 0);
