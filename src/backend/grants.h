@@ -1,0 +1,42 @@
+// backend/grants.h: from what a traced run was refused to denials, each with the smallest grant that would allow it.
+//
+// A grant says what would allow something, not that it should be: an untrusted program may ask for anything. So there
+// is none for places that hold secrets, and none for the system's own files.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <belljar/policy.h>
+#include <belljar/result.h>
+
+#include "backend/native.h"
+#include "launch/trace_log.h"
+
+namespace belljar::backend {
+
+/// What is known about the run whose accesses are looked at.
+struct GrantScene {
+  const Policy& policy;
+  std::string directory;        ///< The caller's, where relative paths of the host start.
+  std::string home;             ///< The caller's.
+  bool can_move_mounts = true;  ///< False where a mount must have its source as its target (no namespaces).
+  bool own_network = true;
+};
+
+/// The mount that would allow an access; nothing where none would, or none should be proposed.
+std::optional<Mount> FindGrant(const launch::Access& access, const GrantScene& scene);
+
+/// A mount as a flag of `belljar run`, quoted for a shell; empty where it can't be written as one.
+std::string FlagOf(const Mount& mount);
+/// The same as a piece of a policy.
+std::string FragmentOf(const Mount& mount);
+
+/// Most telling first. Searches that ended well are left out.
+std::vector<Denial> ExplainAccesses(const std::vector<launch::Access>& accesses, const GrantScene& scene);
+
+/// Adds them to the outcome's result.
+void AddDenials(NativeOutcome& outcome, const Policy& policy, const std::vector<std::string>& argv);
+
+}  // namespace belljar::backend
