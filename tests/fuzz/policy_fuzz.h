@@ -1,19 +1,11 @@
 // tests/fuzz/policy_fuzz.h: what must hold for any text given to a policy reader.
 #pragma once
 
-#include <cstdio>
-#include <cstdlib>
-
 #include <belljar/policy.h>
 #include "policy/print.h"
+#include "require.h"
 
 namespace belljar::fuzz {
-
-inline void Require(bool holds, const char* what, const std::string& detail) {
-  if (holds) return;
-  std::fprintf(stderr, "does not hold: %s\n%s\n", what, detail.c_str());
-  std::abort();
-}
 
 /// A refusal explains itself; a policy that was read can be printed, and the print is read as the same policy.
 inline void CheckRead(const Expected<Policy>& policy) {

@@ -1,0 +1,100 @@
+#include "sys/proc_text.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace belljar::sys {
+namespace {
+
+std::string_view SkipBlanks(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  return text;
+}
+
+// The number at the start of `text`, which is then behind it. 0 where there is none, or one too large.
+std::uint64_t TakeNumber(std::string_view& text) {
+  text = SkipBlanks(text);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return error == std::errc() ? value : 0;
+}
+
+std::string_view TakeLine(std::string_view& text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  return line;
+}
+
+void SkipField(std::string_view& text) {
+  text = SkipBlanks(text);
+  text.remove_prefix(std::min(text.find(' '), text.size()));
+}
+
+}  // namespace
+
+std::uint64_t FirstNumber(std::string_view text) { return TakeNumber(text); }
+
+std::uint64_t KeyedNumber(std::string_view text, std::string_view key) {
+  while (!text.empty()) {
+    std::string_view line = TakeLine(text);
+    if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ' ') continue;
+    line.remove_prefix(key.size());
+    return TakeNumber(line);
+  }
+  return 0;
+}
+
+std::string CgroupPath(std::string_view text, std::string_view controller) {
+  while (!text.empty()) {
+    const std::string_view line = TakeLine(text);
+    const std::size_t first = line.find(':');
+    if (first == std::string_view::npos) continue;
+    const std::size_t second = line.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    std::string_view names = line.substr(first + 1, second - first - 1);
+    const std::string path(line.substr(second + 1));
+    if (names.empty() && controller.empty()) return path;
+    while (!names.empty()) {
+      const std::string_view name = names.substr(0, names.find(','));
+      names.remove_prefix(std::min(name.size() + 1, names.size()));
+      if (!controller.empty() && name == controller) return path;
+    }
+  }
+  return {};
+}
+
+std::vector<pid_t> ChildPids(std::string_view text) {
+  std::vector<pid_t> pids;
+  while (!text.empty()) {
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+    if (error == std::errc() && pid > 0) pids.push_back(pid);
+    text.remove_prefix(std::min(static_cast<std::size_t>(end - text.data()) + 1, text.size()));
+  }
+  return pids;
+}
+
+std::uint64_t CpuTicks(std::string_view text) {
+  constexpr int kFirst = 14;
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string_view::npos) return 0;
+  text.remove_prefix(name_end + 1);
+  for (int field = 3; field < kFirst; ++field) SkipField(text);
+  std::uint64_t ticks = 0;
+  for (int field = 0; field < 4; ++field) ticks += TakeNumber(text);
+  return ticks;
+}
+
+std::uint64_t ResidentPages(std::string_view text) {
+  SkipField(text);
+  return TakeNumber(text);
+}
+
+std::uint64_t PssKilobytes(std::string_view text) {
+  constexpr std::string_view kKey = "\nPss:";
+  const std::size_t at = text.find(kKey);
+  return at == std::string_view::npos ? 0 : FirstNumber(text.substr(at + kKey.size()));
+}
+
+}  // namespace belljar::sys

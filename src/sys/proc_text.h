@@ -1,0 +1,38 @@
+// sys/proc_text.h: reads the text of files in /proc and of cgroups. Pure functions over bytes: a guest can't write
+// these files, but it chooses what stands in some of them (names of processes, numbers), so they are fuzzed.
+//
+// Whatever can't be understood is nothing: 0, or an empty list.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace belljar::sys {
+
+/// The first number of a text, as in memory.peak.
+std::uint64_t FirstNumber(std::string_view text);
+
+/// The number behind `key` in a flat keyed file, as in memory.events.
+std::uint64_t KeyedNumber(std::string_view text, std::string_view key);
+
+/// The caller's path in the hierarchy of `controller` ("" is v2's), from lines of /proc/self/cgroup: "4:memory:/a/b".
+std::string CgroupPath(std::string_view text, std::string_view controller);
+
+/// /proc/PID/task/TID/children: positive numbers only.
+std::vector<pid_t> ChildPids(std::string_view text);
+
+/// Fields 14 to 17 of /proc/PID/stat together: CPU time of a process and its children, in ticks. The name in field 2
+/// may hold anything, parentheses and line breaks included.
+std::uint64_t CpuTicks(std::string_view text);
+
+/// The second field of /proc/PID/statm.
+std::uint64_t ResidentPages(std::string_view text);
+
+/// The line "Pss:" of /proc/PID/smaps_rollup, in kilobytes.
+std::uint64_t PssKilobytes(std::string_view text);
+
+}  // namespace belljar::sys

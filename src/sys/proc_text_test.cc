@@ -1,0 +1,46 @@
+#include "sys/proc_text.h"
+
+#include <gtest/gtest.h>
+
+namespace belljar::sys {
+namespace {
+
+using Pids = std::vector<pid_t>;
+
+TEST(ProcText, NamesOfProcessesHoldAnything) {
+  const std::string rest = " S 1 2 3 0 -1 4194560 10 20 30 40 5 6 7 8 20 0 1 0";
+  EXPECT_EQ(CpuTicks("42 (cat)" + rest), 26U);
+  EXPECT_EQ(CpuTicks("42 (a) R 9 9 9 9 9 9 9 9 9 9 99 99 99 99 (b)" + rest), 26U);
+  EXPECT_EQ(CpuTicks("42 (a\nb) c)" + rest), 26U);
+  EXPECT_EQ(CpuTicks("42 (cat) S 1 2"), 0U);
+  EXPECT_EQ(CpuTicks(""), 0U);
+}
+
+TEST(ProcText, Children) {
+  EXPECT_EQ(ChildPids("12 345 6 "), (Pids{12, 345, 6}));
+  EXPECT_EQ(ChildPids(""), Pids{});
+  EXPECT_EQ(ChildPids("-1 0 x 99999999999 7"), Pids{7}) << "-1 would be everybody";
+}
+
+TEST(ProcText, Memory) {
+  EXPECT_EQ(ResidentPages("1000 250 30 1 0 40 0\n"), 250U);
+  EXPECT_EQ(ResidentPages("1000"), 0U);
+  EXPECT_EQ(PssKilobytes("00400000-7ffd [rollup]\nRss:  900 kB\nPss:    123 kB\nPss_Dirty: 4 kB\n"), 123U);
+  EXPECT_EQ(PssKilobytes("Rss: 900 kB\n"), 0U);
+}
+
+TEST(ProcText, Cgroups) {
+  EXPECT_EQ(FirstNumber("4096\n"), 4096U);
+  EXPECT_EQ(FirstNumber("max\n"), 0U);
+  EXPECT_EQ(KeyedNumber("low 0\nmax 3\noom_kill 2\n", "oom_kill"), 2U);
+  EXPECT_EQ(KeyedNumber("oom_kill_disable 0\nunder_oom 0\noom_kill 5", "oom_kill"), 5U);
+  EXPECT_EQ(KeyedNumber("max", "max"), 0U);
+  EXPECT_EQ(CgroupPath("4:memory:/a/b\n0::/c\n", "memory"), "/a/b");
+  EXPECT_EQ(CgroupPath("2:cpu,cpuacct:/x\n0::/c\n", "cpuacct"), "/x");
+  EXPECT_EQ(CgroupPath("4:memory:/a:b\n0::/c\n", ""), "/c");
+  EXPECT_EQ(CgroupPath("4:memory:/a:b\n", "memory"), "/a:b");
+  EXPECT_EQ(CgroupPath("nonsense\n::\n", "memory"), "");
+}
+
+}  // namespace
+}  // namespace belljar::sys
