@@ -1,0 +1,91 @@
+// Runs commands through the library, from one engine that stays open as in a long-lived host program.
+#include "racer.h"
+
+#include <belljar/belljar.h>
+
+#include <charconv>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace belljar::bench {
+namespace {
+
+class LibraryRacer : public Racer {
+ public:
+  LibraryRacer(Engine engine, const RacerOptions& options) : engine_(std::move(engine)), options_(options) {
+    if (options_.out == Out::kKeep) policy_.OutputLimit("128M");
+    if (!options_.mount.empty()) policy_.ReadOnly(options_.mount, "/bench");
+  }
+
+  std::int64_t Once(std::string& why) override {
+    if (options_.mode == "warm") {  // A ready one is what is timed, not the wait for it.
+      if (auto ready = engine_.Prepare(policy_, 2); !ready) return Failed(why, ready.error().Text());
+    }
+    const std::int64_t began = NowNs();
+    Expected<Result> result = Run({});
+    const std::int64_t took = NowNs() - began;
+    if (!result) return Failed(why, result.error().Text());
+    if (!result->ok()) return Failed(why, ToJson(*result));
+    if (options_.out != Out::kReport) return took;
+    std::int64_t reported = -1;
+    const std::string& text = result->out.data;
+    std::from_chars(text.data(), text.data() + text.size(), reported);
+    if (reported < 0) why = "no number in its output: " + text;
+    return reported;
+  }
+
+  // A thread each, as a host program that calls Run has.
+  bool Keep(int count, std::string& why) override {
+    auto token = CancelToken::Make();
+    if (!token) {
+      Failed(why, token.error().Text());
+      return false;
+    }
+    cancel_.emplace(std::move(*token));
+    for (int i = 0; i < count; ++i) {
+      kept_.emplace_back([this] { static_cast<void>(Run({.cancel = &*cancel_})); });
+    }
+    return true;
+  }
+
+  void Drop() override {
+    cancel_->Cancel();
+    kept_.clear();
+  }
+
+ private:
+  Expected<Result> Run(const RunOptions& how) { return engine_.Run(policy_, options_.argv, how); }
+
+  static std::int64_t Failed(std::string& why, std::string text) {
+    why = std::move(text);
+    return -1;
+  }
+
+  Engine engine_;
+  RacerOptions options_;
+  Policy policy_;
+  std::optional<CancelToken> cancel_;
+  std::vector<std::jthread> kept_;
+};
+
+/// The racer for a mode; nothing where this library can't do it yet. New ways to run get a class and a line here.
+std::unique_ptr<Racer> MakeRacer(Engine engine, const RacerOptions& options) {
+  if (options.mode == "cold" || options.mode == "warm") return std::make_unique<LibraryRacer>(std::move(engine), options);
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace belljar::bench
+
+int main(int argc, char** argv) {
+  constexpr int kNotThereYet = 3;  // bench/run shows the row and says so
+  const auto options = belljar::bench::ReadOptions(argc, argv);
+  auto engine = belljar::Engine::Open({.warm = options.mode == "warm" ? 4U : 0U});
+  if (!engine) return std::cerr << engine.error().Text() << '\n', 1;
+  const auto racer = belljar::bench::MakeRacer(std::move(*engine), options);
+  if (racer == nullptr) return kNotThereYet;
+  return belljar::bench::Serve(*racer, options);
+}
