@@ -154,6 +154,21 @@ def reap_janitors():
                 os.waitpid(pid, os.WNOHANG)
 
 
+def own_cgroups():
+    """The directories below which Belljar makes groups for a caller like this one, in each hierarchy. What is elsewhere
+    belongs to others."""
+    for line in pathlib.Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+        _, controllers, path = line.split(":", 2)
+        for name in controllers.split(","):
+            top = os.path.join("/sys/fs/cgroup", name.removeprefix("name="))
+            if not name:  # v2, where a group that has processes can't have limited groups below it: they are beside it.
+                top = "/sys/fs/cgroup" if os.path.exists("/sys/fs/cgroup/cgroup.procs") else "/sys/fs/cgroup/unified"
+                path = os.path.dirname(path)
+            own = top + path.rstrip("/")
+            if os.path.isdir(top):
+                yield own if os.path.isdir(own) else top  # Inside a container the path may be the host's.
+
+
 class Leftovers:
     """What exists on the host before, compared with what exists after: processes, namespaces, mounts, control groups,
     temporary files, shared memory. Other users of Belljar on this host do not count."""
@@ -187,7 +202,7 @@ class Leftovers:
     @staticmethod
     def _cgroups(known):
         ours = {str(pid) for pid in descendants()}
-        for path, directories, _ in os.walk("/sys/fs/cgroup"):
+        for path, directories, _ in (step for own in own_cgroups() for step in os.walk(own)):
             for name in directories:
                 if name.startswith("belljar-"):
                     full = os.path.join(path, name)

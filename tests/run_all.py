@@ -18,6 +18,8 @@ import tempfile
 import time
 import xml.etree.ElementTree
 
+import harness
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # The suites that talk to a live kernel; they run once as root and once as an unprivileged user.
 SUITES = ["integration", "containment", "faults", "compat"]
@@ -143,7 +145,7 @@ class LeakCheck:
     def look(self):
         seen = set(self.children.orphans())
         seen |= {"mount " + line.split()[4] for line in open("/proc/self/mountinfo", encoding="utf-8")}
-        seen |= {"control group " + path for path in glob.glob("/sys/fs/cgroup/**/belljar*", recursive=True)
+        seen |= {"control group " + path for own in harness.own_cgroups() for path in glob.glob(f"{own}/**/belljar*", recursive=True)
                  if os.path.isdir(path) and not in_use(path)}
         seen |= {"file " + path for where in ("/tmp", "/var/tmp", "/dev/shm", "/run") for path in glob.glob(f"{where}/belljar*")
                  if not in_use(path)}
@@ -311,6 +313,7 @@ class Run:
         for path in ROOT.glob("*.md"):
             shutil.copy2(path, stage)
         shutil.copy2(self.build_dir / "src/cli/belljar", stage / "program")
+        shutil.copy2(self.build_dir / "src/cli/belljar-corpus", stage / "belljar-corpus")  # The attacks of `prove`.
         if (self.build_dir / "tests/guests").is_dir():
             shutil.copytree(self.build_dir / "tests/guests", stage / "guests", symlinks=True)
         (stage / "home").mkdir()

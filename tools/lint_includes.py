@@ -19,7 +19,8 @@ USES = {
     "jail": [],
     "launch": ["plan", "sys", "jail"],
     "backend": ["launch", "plan", "policy"],
-    "cli": ["backend"],
+    "prove": ["backend", "policy"],
+    "cli": ["prove", "backend"],
 }
 
 # The child side executes a plan and nothing else; of other modules it sees only plain data.

@@ -8,6 +8,7 @@
 // makes its own sandbox. An Engine is cheap, movable, and must outlive its calls.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,9 +20,16 @@
 
 namespace belljar {
 
+struct EngineOptions {
+  /// How many sandboxes may be kept ready, made ahead for policies that are used again and again. Each is used once. A
+  /// ready one saves most of the start-up and costs some processes and memory; none is kept for a policy that was not
+  /// used for ten seconds. 0: none.
+  std::size_t warm = 0;
+};
+
 class Engine {
  public:
-  static Expected<Engine> Open();
+  static Expected<Engine> Open(const EngineOptions& options = {});
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
   ~Engine();
@@ -29,6 +37,10 @@ class Engine {
   /// Runs argv under the policy. An Error means that the caller's arguments are wrong (bad policy, empty argv, missing
   /// mount source); everything else, refusals included, is a Result with a verdict.
   Expected<Result> Run(const Policy& policy, const std::vector<std::string>& argv, const RunOptions& options = {});
+
+  /// Makes up to `count` sandboxes ready for the policy (at most EngineOptions::warm), and waits for them. Without this
+  /// they come with demand: the second run with a policy finds one.
+  Expected<void> Prepare(const Policy& policy, std::size_t count = 1);
 
   /// The launch plan in order, one line a step, with what each step protects against.
   Expected<std::string> Explain(const Policy& policy, const std::vector<std::string>& argv);

@@ -37,12 +37,14 @@ std::string_view Name(Verdict verdict);
 
 /// One thing that was refused while running, with the smallest policy change that would allow it.
 struct Denial {
-  std::string kind;       ///< "syscall", "limit"; later "file", "network".
+  std::string kind;       ///< "syscall", "limit"; in a traced run also "file", "network".
   std::string operation;  ///< "mount", "fork", "write" …
   std::string target;     ///< What it was aimed at, where that is known.
   std::string rule;       ///< The rule that refused it, e.g. "seccomp: kernel" or "limits.processes = 64".
   std::string grant;      ///< The policy change that would allow it, as a flag; empty where nothing grants it.
   std::uint64_t count = 1;
+  std::string resolved;  ///< "file": the target as an absolute path inside, without links.
+  std::string fragment;  ///< "file": the grant as a piece of a policy in TOML.
 };
 
 enum class GuardState : std::uint8_t {
@@ -94,6 +96,7 @@ struct [[nodiscard]] Result {
   std::vector<Denial> denials;
   Receipt receipt;
   std::string message;  ///< One line that explains any verdict but `exited`; empty for that one.
+  std::string hint;     ///< What to do next, where the command failed in a way that a trace would explain.
 
   bool ok() const { return verdict == Verdict::kExited && exit_code == 0; }
 };

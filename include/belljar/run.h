@@ -39,11 +39,20 @@ enum class InputFrom : std::uint8_t {
   kCaller,  ///< The caller's fd 0. Always so in the modes that stream.
 };
 
+enum class Trace : std::uint8_t {
+  kOff,
+  /// Each file or address that was refused or missing becomes a denial, with what would allow it. Slower, by how much
+  /// the command opens files (docs/trace.md). Where the host forbids ptrace the run is refused, never run untraced. No
+  /// other thread of this process may wait for any child (waitpid(-1)) meanwhile.
+  kRefusals,
+};
+
 struct RunOptions {
   StreamMode streams = StreamMode::kCapture;
   std::string input;
   InputFrom input_from = InputFrom::kText;
   const CancelToken* cancel = nullptr;
+  Trace trace = Trace::kOff;
 };
 
 /// Standard input for the command.

@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "backend/grants.h"
 #include "backend/native.h"
+#include "backend/pool.h"
 #include "base/json_writer.h"
 #include "plan/compile.h"
 #include "plan/explain.h"
@@ -20,6 +22,7 @@ namespace belljar {
 struct Engine::State {
   std::mutex mutex;
   sys::HostFacts facts;  ///< Guarded by mutex: a run that finds a lack writes it down for the next.
+  std::unique_ptr<backend::Pool> pool;
 
   sys::HostFacts Facts() {
     const std::lock_guard lock(mutex);
@@ -36,9 +39,10 @@ Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
-Expected<Engine> Engine::Open() {
+Expected<Engine> Engine::Open(const EngineOptions& options) {
   auto state = std::make_unique<State>();
   state->facts = sys::ReadHostFacts();
+  if (options.warm > 0) state->pool = std::make_unique<backend::Pool>(options.warm);
   return Engine(std::move(state));
 }
 
@@ -68,16 +72,30 @@ Expected<Result> Engine::Run(const Policy& policy, const std::vector<std::string
                                  .hint = "open /dev/null in its place"});
   }
   sys::HostFacts facts = state_->Facts();
-  backend::NativeRun run{.policy = policy, .argv = argv, .options = options};
-  auto result = backend::RunNative(run, facts);
-  // At most two lacks can be learned: user namespaces and the listener.
-  for (int attempt = 0; attempt < 2 && result && backend::LearnFromFailure(*result, facts); ++attempt) {
-    state_->Learn(facts);
-    result = backend::RunNative(run, facts);
-  }
+  const bool had_namespaces = facts.user_namespaces;
+  const bool had_listener = facts.seccomp_listener;
+  const bool traced = options.trace == Trace::kRefusals;
+  const backend::NativeRun run{.policy = policy,
+                               .argv = argv,
+                               .options = options,
+                               .depth = traced ? launch::TraceDepth::kRefusals : launch::TraceDepth::kOff};
+  auto warm = state_->pool ? backend::RunWarm(*state_->pool, run, facts) : std::nullopt;
+  auto result = warm ? std::move(*warm) : backend::RunWithFallback(run, facts);
+  if (facts.user_namespaces != had_namespaces || facts.seccomp_listener != had_listener) state_->Learn(facts);
   if (!result) return std::unexpected(result.error());
+  if (traced) backend::AddDenials(*result, policy, argv);
   result->result.duration_ms = static_cast<double>(sys::NowNs() - began) / 1e6;
   return std::move(result->result);
+}
+
+Expected<void> Engine::Prepare(const Policy& policy, std::size_t count) {
+  if (auto good = CheckPolicy(policy); !good) return std::unexpected(good.error());
+  if (!state_->pool) {
+    return std::unexpected(Error{.step = "prepare sandboxes",
+                                 .message = "this engine keeps none ready",
+                                 .hint = "open it with EngineOptions{.warm = 4}"});
+  }
+  return state_->pool->Fill(policy, state_->Facts(), count);
 }
 
 Expected<std::string> Engine::Explain(const Policy& policy, const std::vector<std::string>& argv) {

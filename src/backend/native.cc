@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "backend/pool.h"
 #include "base/json_writer.h"
 #include "base/result_json.h"
 #include "launch/sandbox.h"
@@ -29,14 +30,32 @@ launch::Input InputFor(const RunOptions& options) {
   return none ? launch::Input::kNone : launch::Input::kPipe;
 }
 
+NativeOutcome Supervised(launch::Sandbox& sandbox, const plan::CompiledPlan& compiled, const NativeRun& run) {
+  launch::Outcome seen = launch::Supervise(sandbox, compiled, run.policy, run.options, run.depth);
+  NativeOutcome outcome{
+      .result = std::move(seen.result), .accesses = std::move(seen.accesses), .left_out = seen.left_out};
+  outcome.private_directory = compiled.private_directory;
+  if (seen.observed.exec_failed) outcome.exec_failed = seen.observed.exec_failed->error;
+  if (seen.observed.setup_failed) {
+    const plan::Report& report = *seen.observed.setup_failed;
+    outcome.failed_at = NativeOutcome::Stage::kSetup;
+    outcome.failed_errno = report.error;
+    const auto index = static_cast<std::uint32_t>(report.step);
+    if (index < compiled.plan().step_count) outcome.failed_op = plan::Steps(compiled.plan())[index].op;
+  }
+  return outcome;
+}
+
 }  // namespace
 
 Expected<NativeOutcome> RunNative(const NativeRun& run, const sys::HostFacts& facts) {
   const bool terminal = run.options.streams == StreamMode::kTerminal;
+  const bool traced = run.depth != launch::TraceDepth::kOff;
   const auto compiled = plan::Compile({.policy = run.policy,
                                        .facts = facts,
                                        .argv = run.argv,
                                        .streams = terminal ? plan::Streams::kTerminal : plan::Streams::kPipes,
+                                       .tracing = traced ? plan::Tracing::kOn : plan::Tracing::kOff,
                                        .run_id = sys::MakeRunId()});
   if (!compiled) {
     if (compiled.error().fault == plan::Fault::kCaller) return std::unexpected(compiled.error().error);
@@ -49,15 +68,21 @@ Expected<NativeOutcome> RunNative(const NativeRun& run, const sys::HostFacts& fa
     outcome.failed_at = NativeOutcome::Stage::kClone;
     return outcome;
   }
-  launch::Outcome seen = launch::Supervise(*sandbox, *compiled, run.policy, run.options);
-  NativeOutcome outcome{.result = std::move(seen.result)};
-  if (seen.observed.setup_failed) {
-    const plan::Report& report = *seen.observed.setup_failed;
-    outcome.failed_at = NativeOutcome::Stage::kSetup;
-    outcome.failed_errno = report.error;
-    const auto index = static_cast<std::uint32_t>(report.step);
-    if (index < compiled->plan().step_count) outcome.failed_op = plan::Steps(compiled->plan())[index].op;
-  }
+  return Supervised(*sandbox, *compiled, run);
+}
+
+std::optional<Expected<NativeOutcome>> RunWarm(Pool& pool, const NativeRun& run, const sys::HostFacts& facts) {
+  const bool plain = run.options.streams != StreamMode::kTerminal && run.depth == launch::TraceDepth::kOff;
+  if (!plain || run.policy.level < Level::kKernel) return std::nullopt;
+  const auto command = plan::CompileCommand({.policy = run.policy, .facts = facts, .argv = run.argv, .run_id = {}});
+  // A mistake is told by the ordinary way, in its own words.
+  if (!command || command->empty()) return std::nullopt;
+  std::unique_ptr<Prepared> prepared = pool.Take(run.policy, facts);
+  if (!prepared) return std::nullopt;
+  // It may have died while it waited, as when the host ran out of memory.
+  if (!prepared->sandbox->Begin(*command, InputFor(run.options))) return std::nullopt;
+  NativeOutcome outcome = Supervised(*prepared->sandbox, prepared->plan, run);
+  pool.Retire(std::move(prepared));
   return outcome;
 }
 
@@ -77,6 +102,15 @@ bool LearnFromFailure(const NativeOutcome& outcome, sys::HostFacts& facts) {
   facts.user_namespaces_lack = usable.error().message;
   if (!usable.error().hint.empty()) facts.user_namespaces_lack += "; " + usable.error().hint;
   return true;
+}
+
+Expected<NativeOutcome> RunWithFallback(const NativeRun& run, sys::HostFacts& facts) {
+  auto outcome = RunNative(run, facts);
+  // At most two lacks can be learned: user namespaces and the listener.
+  for (int attempt = 0; attempt < 2 && outcome && LearnFromFailure(*outcome, facts); ++attempt) {
+    outcome = RunNative(run, facts);
+  }
+  return outcome;
 }
 
 std::string PlanJson(const plan::CompiledPlan& compiled) {

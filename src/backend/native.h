@@ -1,6 +1,7 @@
 // backend/native.h: Belljar's own backend: plan, launch, supervise.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include <belljar/result.h>
 #include <belljar/run.h>
 
+#include "launch/trace_log.h"
 #include "launch/verdict.h"
 #include "plan/compiled_plan.h"
 #include "sys/host_facts.h"
@@ -19,10 +21,15 @@ struct NativeRun {
   const Policy& policy;
   const std::vector<std::string>& argv;
   const RunOptions& options;
+  launch::TraceDepth depth = launch::TraceDepth::kOff;
 };
 
 struct NativeOutcome {
   Result result;
+  std::vector<launch::Access> accesses;  ///< Of a traced run.
+  std::uint64_t left_out = 0;
+  std::string private_directory;   ///< Of the forms without a root of their own.
+  std::optional<int> exec_failed;  ///< The errno, when there was no such program inside.
   /// Where a launch broke off before the command ran, for LearnFromFailure.
   int failed_errno = 0;
   plan::Op failed_op = plan::Op::kExec;
@@ -32,9 +39,16 @@ struct NativeOutcome {
 /// An Error means that the caller's arguments are wrong.
 Expected<NativeOutcome> RunNative(const NativeRun& run, const sys::HostFacts& facts);
 
+/// Runs in a sandbox of the pool. Nothing when none was ready or the command needs another: RunNative will do it.
+class Pool;
+std::optional<Expected<NativeOutcome>> RunWarm(Pool& pool, const NativeRun& run, const sys::HostFacts& facts);
+
 /// Finds out whether a failed launch was because the host lacks something that was taken for granted. If so, writes it
 /// into `facts` and returns true: another form may do.
 bool LearnFromFailure(const NativeOutcome& outcome, sys::HostFacts& facts);
+
+/// RunNative, and once more where LearnFromFailure says so; `facts` then holds what was learned.
+Expected<NativeOutcome> RunWithFallback(const NativeRun& run, sys::HostFacts& facts);
 
 std::string PlanJson(const plan::CompiledPlan& compiled);
 

@@ -37,7 +37,9 @@ void WriteDenials(JsonWriter& json, const std::vector<Denial>& denials) {
   for (const Denial& denial : denials) {
     json.BeginObject().Field("kind", denial.kind).Field("operation", denial.operation);
     json.Field("target", denial.target).Field("rule", denial.rule).Field("grant", denial.grant);
-    json.Field("count", denial.count).EndObject();
+    json.Field("count", denial.count);
+    if (denial.kind == "file") json.Field("resolved", denial.resolved).Field("fragment", denial.fragment);
+    json.EndObject();
   }
   json.EndArray();
 }
@@ -100,7 +102,7 @@ void base::WriteJson(JsonWriter& json, const Result& result) {
   WriteDenials(json, result.denials);
   json.Key("receipt");
   WriteJson(json, result.receipt);
-  json.Field("message", result.message).EndObject();
+  json.Field("message", result.message).Field("hint", result.hint).EndObject();
 }
 
 std::string ToJson(const Result& result) {

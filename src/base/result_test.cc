@@ -56,7 +56,7 @@ TEST(ToJson, OfAnEmptyResult) {
             R"({"verdict":"failed","exit_code":null,"signal":null,"stdout":"","stdout_bytes":0,"stdout_dropped":0,)"
             R"("stderr":"","stderr_bytes":0,"stderr_dropped":0,"duration_ms":0,)"
             R"("usage":{"cpu_ms":0,"memory_peak_bytes":0,"processes_peak":0,"disk_bytes":0},"denials":[],)"
-            R"("receipt":{"level":"none","backend":"","form":"","host":"","guards":[]},"message":""})");
+            R"("receipt":{"level":"none","backend":"","form":"","host":"","guards":[]},"message":"","hint":""})");
 }
 
 TEST(ToJson, OfAFullResult) {
@@ -76,7 +76,7 @@ TEST(ToJson, OfAFullResult) {
       R"("usage":{"cpu_ms":1,"memory_peak_bytes":2,"processes_peak":3,"disk_bytes":4},)"
       R"("denials":[{"kind":"syscall","operation":"mount","target":"","rule":"seccomp: kernel","grant":"","count":2}],)"
       R"("receipt":{"level":"kernel","backend":"native","form":"namespaces","host":"Linux",)"
-      R"("guards":[{"guard":"seccomp","state":"enforced","by":"filter","reason":""}]},"message":""})");
+      R"("guards":[{"guard":"seccomp","state":"enforced","by":"filter","reason":""}]},"message":"","hint":""})");
 }
 
 TEST(WriteJson, StreamsTheSameText) {

@@ -9,7 +9,9 @@
 
 #include "cli/doctor_verb.h"
 #include "cli/explain_verb.h"
+#include "cli/learn_verb.h"
 #include "cli/policy_verb.h"
+#include "cli/prove_verb.h"
 #include "cli/run_verb.h"
 
 namespace {
@@ -22,7 +24,9 @@ usage: belljar VERB [options]
   run [options] -- COMMAND…   run a command in a fresh sandbox and say how it ended
   explain [options] -- COMMAND…
                               show the launch plan, step by step, without running anything
+  learn [options] -- COMMAND…  run an example that you trust and write the smallest policy under which it passes
   doctor                      try out what this host can do, and say how to fix what it can't
+  prove [FILTER…]             attack the sandbox on this machine and say what held each attack
   policy check|show|schema|profiles
                               check and print policies
 
@@ -41,10 +45,8 @@ struct Verb {
 };
 
 constexpr Verb kVerbs[] = {
-    {"run", belljar::cli::RunVerb},
-    {"explain", belljar::cli::ExplainVerb},
-    {"doctor", belljar::cli::DoctorVerb},
-    {"policy", belljar::cli::PolicyVerb},
+    {"run", belljar::cli::RunVerb},       {"explain", belljar::cli::ExplainVerb}, {"learn", belljar::cli::LearnVerb},
+    {"doctor", belljar::cli::DoctorVerb}, {"policy", belljar::cli::PolicyVerb},   {"prove", belljar::cli::ProveVerb},
 };
 
 // SECURITY: a descriptor opened later would take the place of a closed standard stream, and the guest's output would be

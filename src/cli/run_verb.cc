@@ -15,6 +15,9 @@
 #include "base/json_writer.h"
 #include "base/result_json.h"
 #include "cli/policy_flags.h"
+#include "cli/trace_table.h"
+#include "jail/sweep.h"
+#include "sys/process.h"
 
 namespace belljar::cli {
 namespace {
@@ -53,12 +56,15 @@ struct Arguments {
   bool json = false;
   bool terminal = false;
   bool quiet = false;
+  bool trace = false;
 };
 
 void AddOptions(CLI::App& app, Arguments& arguments) {
   app.add_flag("--json", arguments.json, "Capture the output and print one result as JSON");
   app.add_flag("--tty", arguments.terminal, "Give the command a terminal of its own (shells, editors)");
   app.add_flag("--quiet", arguments.quiet, "No line on standard error about how it ended");
+  app.add_flag("--trace", arguments.trace,
+               "Record each file and address that was refused or missing, and say what would allow it; slower");
   arguments.policy.AddTo(app);
   app.add_option("command", arguments.command, "The command and its arguments, behind --")->required();
   app.positionals_at_end();
@@ -67,6 +73,7 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
   belljar run --profile tool --json -- ./tool < input
   belljar run --ro ~/data:/data --rw ./out:/workspace --wall 10s -- python3 /data/job.py
   belljar run --tty -- bash
+  belljar run --trace -- python3 job.py      what does it lack?
 
 No network, no file of the host but the read-only system, and limits, unless the options say otherwise.
 'belljar explain' with the same options shows how each is enforced.)");
@@ -82,11 +89,16 @@ void PrintJson(const Result& result) {
   std::fflush(stdout);
 }
 
-void PrintEnding(const Result& result) {
-  if (result.message.empty()) return;
-  const std::string line =
-      fmt::format("belljar: {} after {:.0f} ms: {}\n", Name(result.verdict), result.duration_ms, result.message);
-  std::fputs(line.c_str(), stderr);
+enum class Details : unsigned char { kShown, kInJson };
+
+void PrintEnding(const Result& result, Details details) {
+  std::string text;
+  if (!result.message.empty()) {
+    text = fmt::format("belljar: {} after {:.0f} ms: {}\n", Name(result.verdict), result.duration_ms, result.message);
+  }
+  if (details == Details::kShown) text += TraceTable(result);
+  if (details == Details::kShown && !result.hint.empty()) text += fmt::format("belljar: hint: {}\n", result.hint);
+  std::fputs(text.c_str(), stderr);
 }
 
 Expected<Result> Run(const Arguments& arguments) {
@@ -105,7 +117,11 @@ Expected<Result> Run(const Arguments& arguments) {
     options.input_from = InputFrom::kCaller;
   }
   options.cancel = &*token;
+  if (arguments.trace) options.trace = Trace::kRefusals;
+  // Without a pid namespace an init that is killed from outside leaves its processes to whoever adopts orphans.
+  const bool adopts = sys::AdoptOrphans();
   auto result = engine->Run(*policy, arguments.command, options);
+  if (adopts && result && result->verdict != Verdict::kExited) jail::KillChildren(jail::Kin::kChildren);
   ReleaseSignals();
   return result;
 }
@@ -136,7 +152,7 @@ int RunVerb(int argc, char** argv) {
     return kBelljarFailed;
   }
   if (arguments.json) PrintJson(*result);
-  if (!arguments.quiet) PrintEnding(*result);
+  if (!arguments.quiet) PrintEnding(*result, arguments.json ? Details::kInJson : Details::kShown);
   return ExitStatus(*result);
 }
 

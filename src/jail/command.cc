@@ -1,14 +1,19 @@
 // Starts the command: the last steps run in a child that shares init's memory until it execs.
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <initializer_list>
 
 #include "jail/context.h"
 
@@ -20,18 +25,17 @@ constexpr std::size_t kStackSize = 32 * 1024;
 struct Start {
   Context* context;
   char** vectors;
-  plan::Report failure;
-  int failed;
+  plan::Report failure;  ///< Written by the child, which shares init's memory until it execs.
 };
 
-void ResetSignals() {
+int ResetSignals() {
   // Ignored signals survive exec: the guest must not inherit that its caller ignores SIGPIPE.
   struct sigaction by_default = {};
   by_default.sa_handler = SIG_DFL;
   for (int number = 1; number <= 64; ++number) sigaction(number, &by_default, nullptr);
   sigset_t none;
   sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  return sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
 int Stdio(Context& context) {
@@ -49,11 +53,32 @@ int NewSession(Context& context, const plan::Step& step) {
   return step.value == 1 ? ioctl(context.terminal, TIOCSCTTY, 0) : 0;
 }
 
+int TraceMe(Context& context) {
+  // SECURITY: without privileges only a dumpable process can be seized. Nothing of the guest's runs yet, and whoever
+  // may look in now may look into the caller as well. It ends before exec: init shares this memory.
+  if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0) return -1;
+  plan::Report ready = {};
+  ready.kind = plan::ReportKind::kTraceMe;
+  context.detail = 1;
+  if (SendReport(context, ready, -1) != 0) return -1;
+  context.detail = 2;
+  char go = 0;
+  ssize_t got = 0;
+  while ((got = recv(context.fds[plan::kControlSlot], &go, 1, 0)) < 0 && errno == EINTR) {
+  }
+  if (got != 1) {  // The parent is gone or has thought better of it.
+    errno = ECANCELED;
+    return -1;
+  }
+  context.detail = 3;
+  return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
 // As execvp does: the first candidate that is there decides, one that may not be executed is remembered.
 int Exec(Context& context, char** argv, char** envp) {
   int result = ENOENT;
-  for (const std::uint32_t* path = plan::Offsets(context.plan, context.plan.exec_paths); *path != 0; ++path) {
-    execve(plan::Text(context.plan, *path), argv, envp);
+  for (const std::uint32_t* path = plan::Offsets(*context.command, context.command->exec_paths); *path != 0; ++path) {
+    execve(plan::Text(*context.command, *path), argv, envp);
     if (errno == EACCES) result = EACCES;
     if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) return errno;
   }
@@ -66,58 +91,116 @@ int DoCommandStep(Context& context, const plan::Step& step) {
     case plan::Op::kNewSession: return NewSession(context, step);
     case plan::Op::kStdio: return Stdio(context);
     case plan::Op::kWorkdir: return chdir(plan::Text(context.plan, step.text));
+    case plan::Op::kTraceMe: return TraceMe(context);
     default: return DoStep(context, step);
+  }
+}
+
+// All steps of the command but exec; 0, or -1 with the failure told. A prepared one has no streams yet.
+int DoCommandSteps(Context& context, plan::Report& failure) {
+  for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
+    const plan::Step& step = plan::Steps(context.plan)[i];
+    if (step.op < plan::kFirstCommandOp || step.op == plan::Op::kExec) continue;
+    if (step.op == plan::Op::kStdio && context.command == nullptr) continue;
+    if (DoCommandStep(context, step) == 0) continue;
+    failure.kind = plan::ReportKind::kSetupFailed;
+    failure.step = static_cast<int>(i);
+    failure.error = errno;
+    failure.detail = context.detail;
+    return -1;
+  }
+  if (context.umask >= 0) umask(static_cast<mode_t>(context.umask));
+  if (ResetSignals() == 0) return 0;
+  failure.kind = plan::ReportKind::kSetupFailed;
+  failure.step = static_cast<int>(context.plan.step_count) - 1;
+  failure.error = errno;
+  return -1;
+}
+
+// `vectors`: argv and envp, one behind the other. Returns only when it failed.
+void ExecCommand(Context& context, char** vectors, plan::Report& failure) {
+  char** envp = vectors;
+  while (*envp != nullptr) ++envp;
+  failure.kind = plan::ReportKind::kExecFailed;
+  failure.step = static_cast<int>(context.plan.step_count) - 1;
+  failure.error = Exec(context, vectors, envp + 1);
+}
+
+std::size_t CountVectors(const plan::CommandBlock& command) {
+  std::size_t count = 0;
+  for (const std::uint32_t list : {command.argv, command.envp}) {
+    for (const std::uint32_t* offset = plan::Offsets(command, list); *offset != 0; ++offset) ++count;
+    ++count;
+  }
+  return count;
+}
+
+void FillVectors(const plan::CommandBlock& command, char** next) {
+  for (const std::uint32_t list : {command.argv, command.envp}) {
+    for (const std::uint32_t* offset = plan::Offsets(command, list); *offset != 0; ++offset) {
+      *next++ = const_cast<char*>(plan::Text(command, *offset));
+    }
+    *next++ = nullptr;
   }
 }
 
 int RunCommand(void* argument) {
   auto& start = *static_cast<Start*>(argument);
-  Context& context = *start.context;
-  start.failed = 1;
-  for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
-    const plan::Step& step = plan::Steps(context.plan)[i];
-    if (step.op < plan::kFirstCommandOp) continue;
-    if (step.op == plan::Op::kExec) {
-      ResetSignals();
-      if (context.umask >= 0) umask(static_cast<mode_t>(context.umask));
-      char** envp = start.vectors;
-      while (*envp != nullptr) ++envp;
-      start.failure.kind = plan::ReportKind::kExecFailed;
-      start.failure.step = static_cast<int>(i);
-      start.failure.error = Exec(context, start.vectors, envp + 1);
-      _exit(127);
-    }
-    if (DoCommandStep(context, step) == 0) continue;
-    start.failure.kind = plan::ReportKind::kSetupFailed;
-    start.failure.step = static_cast<int>(i);
-    start.failure.error = errno;
-    start.failure.detail = context.detail;
-    _exit(125);
+  if (DoCommandSteps(*start.context, start.failure) != 0) _exit(125);
+  ExecCommand(*start.context, start.vectors, start.failure);
+  _exit(127);
+}
+
+// Waits for the command of a prepared sandbox and its streams. False when the parent is gone instead.
+bool ReceiveCommand(Context& context) {
+  alignas(plan::CommandBlock) static char block[plan::kMostSentCommand];
+  constexpr std::size_t kStreams = 3;
+  struct iovec part = {block, sizeof block};
+  alignas(struct cmsghdr) char control[CMSG_SPACE(kStreams * sizeof(int))] = {};
+  struct msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t got = 0;
+  while ((got = recvmsg(context.fds[plan::kControlSlot], &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
   }
-  _exit(125);
+  const struct cmsghdr* head = CMSG_FIRSTHDR(&message);
+  if (got < static_cast<ssize_t>(sizeof(plan::CommandBlock)) || head == nullptr || head->cmsg_type != SCM_RIGHTS ||
+      head->cmsg_len != CMSG_LEN(kStreams * sizeof(int))) {
+    return false;
+  }
+  memcpy(context.fds, CMSG_DATA(head), kStreams * sizeof(int));
+  context.command = reinterpret_cast<const plan::CommandBlock*>(block);
+  return true;
+}
+
+// The command's process, up to its own program, in a sandbox that is prepared: under all filters already when it waits.
+[[noreturn]] void WaitAndExec(Context& context, int told) {
+  plan::Report report = {};
+  if (DoCommandSteps(context, report) == 0) {
+    report.kind = plan::ReportKind::kPrepared;
+    if (SendReport(context, report, -1) != 0 || !ReceiveCommand(context)) _exit(0);
+    auto** vectors = static_cast<char**>(__builtin_alloca(CountVectors(*context.command) * sizeof(char*)));
+    FillVectors(*context.command, vectors);
+    report.kind = plan::ReportKind::kSetupFailed;
+    report.error = Stdio(context) == 0 && write(told, "", 1) == 1 ? 0 : errno;
+    if (report.error == 0) ExecCommand(context, vectors, report);
+  }
+  SendReport(context, report, -1);
+  _exit(127);
 }
 
 }  // namespace
 
 int StartCommand(Context& context) {
-  // On init's stack: there is no heap here, and the child borrows it only until it execs. argv and envp lie one behind
-  // the other; the plan's compiler bounds their number.
-  const std::uint32_t lists[] = {context.plan.argv, context.plan.envp};
-  std::size_t count = 0;
-  for (const std::uint32_t list : lists) {
-    for (const std::uint32_t* offset = plan::Offsets(context.plan, list); *offset != 0; ++offset) ++count;
-    ++count;
-  }
-  auto** vectors = static_cast<char**>(__builtin_alloca(count * sizeof(char*)));
-  char** next = vectors;
-  for (const std::uint32_t list : lists) {
-    for (const std::uint32_t* offset = plan::Offsets(context.plan, list); *offset != 0; ++offset) {
-      *next++ = const_cast<char*>(plan::Text(context.plan, *offset));
-    }
-    *next++ = nullptr;
-  }
+  // On init's stack: there is no heap here, and the child borrows it only until it execs. The plan's compiler bounds
+  // it.
+  const plan::CommandBlock& command = *context.command;
+  auto** vectors = static_cast<char**>(__builtin_alloca(CountVectors(command) * sizeof(char*)));
+  FillVectors(command, vectors);
   alignas(16) [[gnu::uninitialized]] char stack[kStackSize];
-  Start start = {&context, vectors, {}, 0};
+  Start start = {&context, vectors, {}};
   // CLONE_VFORK: init sleeps until the child has exec'd or ended, and then knows which of the two it was.
   const int pid = clone(RunCommand, stack + kStackSize, CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
   if (pid < 0) {
@@ -125,13 +208,42 @@ int StartCommand(Context& context) {
     start.failure.step = static_cast<int>(context.plan.step_count) - 1;
     start.failure.error = errno;
     start.failure.detail = -1;
+  }
+  if (start.failure.error != 0) {
     SendReport(context, start.failure, -1);
     return -1;
   }
-  if (start.failed != 0 && start.failure.error != 0) {
-    SendReport(context, start.failure, -1);
-    return -1;
+  plan::Report started = {};
+  started.kind = plan::ReportKind::kStarted;
+  SendReport(context, started, -1);
+  return pid;
+}
+
+int PrepareCommand(Context& context) {
+  // So that nothing else gets the numbers that the streams will have.
+  int taken = open("/dev/null", O_RDWR);
+  while (taken >= 0 && taken < 2) taken = dup(taken);
+  if (taken < 0) return -1;
+  // The child says one byte before exec; that the pipe ends without it means that there was no exec.
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+  const auto pid = static_cast<int>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+  if (pid == 0) {
+    close(ends[0]);
+    WaitAndExec(context, ends[1]);
   }
+  if (pid < 0) return -1;
+  close(ends[1]);
+  for (;;) {
+    struct pollfd events[3] = {
+        {context.fds[plan::kControlSlot], 0, 0}, {context.signals, POLLIN, 0}, {ends[0], POLLIN, 0}};
+    ppoll(events, 3, nullptr, nullptr);
+    char byte = 0;
+    if (events[2].revents != 0 && read(ends[0], &byte, 1) != 1) _exit(0);
+    if (events[2].revents != 0) break;
+    if (ParentGone(context, events[0])) _exit(0);
+  }
+  close(ends[0]);
   plan::Report started = {};
   started.kind = plan::ReportKind::kStarted;
   SendReport(context, started, -1);

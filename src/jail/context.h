@@ -1,6 +1,8 @@
 // jail/context.h: what the child side knows while it executes a plan. No heap, no locks, no stdio below this folder.
 #pragma once
 
+#include <poll.h>
+
 #include <cstddef>
 
 #include "plan/launch_plan.h"
@@ -17,15 +19,16 @@ struct Context {
   const plan::LaunchPlan& plan;
   int fds[plan::kMaxSlots];
   CallerStrings caller;
-  int root = -1;         ///< Directory that all paths of the plan are resolved in.
-  int proc = -1;         ///< The host's /proc, until the command starts.
-  int landlock = -1;     ///< Ruleset under construction.
-  int terminal = -1;     ///< The terminal's slave end, as standard streams of the command.
-  int signals = -1;      ///< signalfd of SIGCHLD and SIGTERM.
-  int parent = 0;        ///< Pid of the parent at the start; 0 from inside a pid namespace.
-  bool in_proc = false;  ///< The working directory is the new root's /proc.
-  int umask = -1;        ///< For the command; -1: as its caller's.
-  int detail = 0;        ///< Which call of the running step, for the failure report.
+  const plan::CommandBlock* command = nullptr;  ///< The plan's, or the one that was sent.
+  int root = -1;                                ///< Directory that all paths of the plan are resolved in.
+  int proc = -1;                                ///< The host's /proc, until the command starts.
+  int landlock = -1;                            ///< Ruleset under construction.
+  int terminal = -1;                            ///< The terminal's slave end, as standard streams of the command.
+  int signals = -1;                             ///< signalfd of SIGCHLD and SIGTERM.
+  int parent = 0;                               ///< Pid of the parent at the start; 0 from inside a pid namespace.
+  bool in_proc = false;                         ///< The working directory is the new root's /proc.
+  int umask = -1;                               ///< For the command; -1: as its caller's.
+  int detail = 0;                               ///< Which call of the running step, for the failure report.
 };
 
 /// Executes one step; 0, or -1 with errno.
@@ -45,6 +48,13 @@ int SendReport(const Context& context, const plan::Report& report, int fd);
 
 /// Starts the command (a child of init) and returns its pid, or -1 after having reported why not.
 int StartCommand(Context& context);
+
+/// The same for a sandbox prepared ahead: the child does all of its steps, and waits for its program. Returns when that
+/// has begun, or -1 with errno.
+int PrepareCommand(Context& context);
+
+/// True when the parent is gone: its end of the control socket closed, or its death signal came.
+bool ParentGone(const Context& context, const pollfd& control);
 
 /// What InitLoop waits on; before the command starts, because without it nobody would see it end. -1 with errno.
 int WatchSignals();

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
@@ -37,18 +38,53 @@ void MeasureDisks(const Context& context, plan::Report& report) {
   }
 }
 
+// Ends all but init itself, so that the report that follows is the last word: the parent need not wait for the rest.
+void EndAll(const Context& context) {
+  if (context.plan.init_is_pid1 == 0) {
+    KillChildren(context.plan.init_is_scoped != 0 ? Kin::kAllInScope : Kin::kChildren);
+  } else if (kill(-1, SIGKILL) == 0) {  // All in the pid namespace at once, under a lock that no fork gets around.
+    while (waitpid(-1, nullptr, __WALL) > 0 || errno == EINTR) {
+    }
+  }
+}
+
+void MeasureChildren(plan::Report& report) {
+  struct rusage usage = {};
+  if (getrusage(RUSAGE_CHILDREN, &usage) != 0) return;
+  const auto nanoseconds = [](const struct timeval& time) {
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_usec) * 1000;
+  };
+  report.cpu_ns = nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime);
+  report.memory_peak = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
 [[noreturn]] void Finish(Context& context, plan::Report* report) {
-  // As pid 1, leaving is enough: the kernel kills and reaps all that is left in the pid namespace before init is gone.
-  const Kin kin = context.plan.init_is_scoped != 0 ? Kin::kAllInScope : Kin::kChildren;
-  if (context.plan.init_is_pid1 == 0) KillChildren(kin);
+  EndAll(context);
   if (report != nullptr) {
     MeasureDisks(context, *report);
+    MeasureChildren(*report);
     SendReport(context, *report, -1);
   }
   _exit(0);
 }
 
-// True when the parent is gone: its end of the control socket closed, or its death signal came.
+enum class Reaped { kOthers, kCommand, kLost };
+
+// Reaps all that ended. kLost: the command's status can't be had any more, so nobody can say how it ended.
+Reaped Reap(int command, int* status) {
+  for (;;) {
+    int ended = 0;
+    const pid_t pid = waitpid(-1, &ended, WNOHANG);
+    if (pid == 0) return Reaped::kOthers;
+    if (pid < 0 && errno != EINTR) return Reaped::kLost;
+    if (pid != command) continue;
+    *status = ended;
+    return Reaped::kCommand;
+  }
+}
+
+}  // namespace
+
 bool ParentGone(const Context& context, const struct pollfd& control) {
   if ((control.revents & (POLLHUP | POLLERR)) != 0) return true;
   struct signalfd_siginfo info;
@@ -62,20 +98,6 @@ bool ParentGone(const Context& context, const struct pollfd& control) {
   }
   return gone;
 }
-
-// Reaps all that ended; true when the command is among them.
-bool Reap(int command, int* status) {
-  for (;;) {
-    int ended = 0;
-    const pid_t pid = waitpid(-1, &ended, WNOHANG);
-    if (pid <= 0) return false;
-    if (pid != command) continue;
-    *status = ended;
-    return true;
-  }
-}
-
-}  // namespace
 
 int WatchSignals() {
   sigset_t watched;
@@ -94,9 +116,10 @@ void InitLoop(Context& context, int command) {
   const std::uint64_t deadline = wall == plan::kNoDeadline ? wall : NowNs() + wall;
   plan::Report report = {};
   for (;;) {
-    if (Reap(command, &report.status)) {
-      report.kind = plan::ReportKind::kEnded;
-      Finish(context, &report);
+    switch (Reap(command, &report.status)) {
+      case Reaped::kOthers: break;
+      case Reaped::kLost: Finish(context, nullptr);
+      case Reaped::kCommand: report.kind = plan::ReportKind::kEnded; Finish(context, &report);
     }
     struct timespec left = {};
     if (deadline != plan::kNoDeadline) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ int DoStep(Context& context, const plan::Step& step) {
     case plan::Op::kLandlockRules:
     case plan::Op::kLandlockAllow:
     case plan::Op::kLandlockEnforce:
+    case plan::Op::kTraceFilter:
     case plan::Op::kSeccomp:
     case plan::Op::kRlimit:
     case plan::Op::kCommandRlimit:
@@ -49,6 +51,14 @@ int SendReport(const Context& context, const plan::Report& report, int fd) {
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  struct rlimit before = {};
+  const bool raised = fd >= 0 && getrlimit(RLIMIT_NOFILE, &before) == 0;
+  if (raised) {
+    // SECURITY: descriptors on their way are counted for a whole user, and held against the limit of whoever sends one
+    // more. With the limit of a guest any other guest of this user could use them up and keep this one from starting.
+    const struct rlimit most = {before.rlim_max, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &most);
+  }
   if (fd >= 0) {
     message.msg_control = control;
     message.msg_controllen = sizeof control;
@@ -62,6 +72,9 @@ int SendReport(const Context& context, const plan::Report& report, int fd) {
   ssize_t sent = 0;
   while ((sent = sendmsg(context.fds[plan::kControlSlot], &message, MSG_NOSIGNAL)) < 0 && errno == EINTR) {
   }
+  const int error = errno;
+  if (raised && setrlimit(RLIMIT_NOFILE, &before) != 0) return -1;
+  errno = error;
   return sent < 0 ? -1 : 0;
 }
 
@@ -96,7 +109,8 @@ void RunChild(const plan::LaunchPlan& plan, const int* fds, int fd_count, Caller
     (void)SendReport(context, report, -1);
     _exit(125);
   }
-  const int command = StartCommand(context);
+  context.command = plan::OwnCommand(plan);
+  const int command = context.command == nullptr ? PrepareCommand(context) : StartCommand(context);
   if (command < 0) _exit(125);
   InitLoop(context, command);
 }

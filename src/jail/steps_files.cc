@@ -173,7 +173,9 @@ int Devpts(Context& context, const plan::Step& step) {
       "ptmxmode\0"
       "0666\0"
       "mode\0"
-      "0620\0";
+      "0620\0"
+      "max\0"  // Of those that all instances share, other sandboxes want some too.
+      "64\0";
   return MountNew(context, step, "devpts", kOptions, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 }
 

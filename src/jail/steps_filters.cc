@@ -96,6 +96,14 @@ int DropCapabilities(Context& context, const plan::Step& step) {
   return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
+// SECURITY: it only asks for stops and allows all else; the allow-list that is loaded after it decides.
+int TraceFilter(Context& context) {
+  struct sock_fprog program = {};
+  program.len = static_cast<unsigned short>(context.plan.trace_filter_length);
+  program.filter = const_cast<sock_filter*>(plan::Filter(context.plan, context.plan.trace_filter));
+  return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program));
+}
+
 int Seccomp(Context& context, const plan::Step& step) {
   struct sock_fprog program = {};
   program.len = static_cast<unsigned short>(context.plan.filter_length);
@@ -110,15 +118,21 @@ int Seccomp(Context& context, const plan::Step& step) {
   context.detail = 1;
   const int sent = SendReport(context, report, static_cast<int>(result));
   close(static_cast<int>(result));
-  return sent;
+  if (sent != 0) return -1;
+  for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
+    const plan::Step& late = plan::Steps(context.plan)[i];
+    if (late.op == plan::Op::kCommandRlimit && late.slot == plan::kAfterListener && Rlimit(context, late) != 0)
+      return -1;
+  }
+  return 0;
 }
 
 }  // namespace
 
 int DoFilterStep(Context& context, const plan::Step& step) {
   switch (step.op) {
-    case plan::Op::kRlimit:
-    case plan::Op::kCommandRlimit: return Rlimit(context, step);
+    case plan::Op::kRlimit: return Rlimit(context, step);
+    case plan::Op::kCommandRlimit: return step.slot == plan::kAfterListener ? 0 : Rlimit(context, step);
     case plan::Op::kScopeSignals: return ScopeSignals(context);
     case plan::Op::kAffinity: return Affinity(step);
     case plan::Op::kDropCapabilities: return DropCapabilities(context, step);
@@ -126,6 +140,7 @@ int DoFilterStep(Context& context, const plan::Step& step) {
     case plan::Op::kLandlockRules: return LandlockRules(context, step);
     case plan::Op::kLandlockAllow: return LandlockAllow(context, step);
     case plan::Op::kLandlockEnforce: return static_cast<int>(syscall(SYS_landlock_restrict_self, context.landlock, 0));
+    case plan::Op::kTraceFilter: return TraceFilter(context);
     case plan::Op::kSeccomp: return Seccomp(context, step);
     default: errno = EINVAL; return -1;
   }

@@ -25,6 +25,20 @@ int HideCaller(Context& context) {
   return prctl(PR_SET_NAME, "belljar-init", 0, 0, 0);
 }
 
+// What the kernel counts per user comes out of the caller's own share where the guest is the caller's user; and in a
+// namespace that may have none below it nobody becomes root of a new one, filter or not. No error where /proc/sys is
+// read-only (in a container): the filter stands before it.
+void LimitNamespace(int proc) {
+  const char* const prefix = proc == AT_FDCWD ? "/proc/sys/user/" : "sys/user/";
+  const char* const limits[][2] = {{"max_user_namespaces", "0"}, {"max_inotify_instances", "32"}};
+  for (const auto& [name, value] : limits) {
+    char path[64];
+    strcpy(path, prefix);
+    strcat(path, name);
+    (void)WriteFile(proc, path, value, strlen(value), 0, 0);
+  }
+}
+
 int MapIds(Context& context, int proc, const char* prefix, const plan::Step& step) {
   // Without privileges over the parent namespace a group map needs setgroups switched off first (user_namespaces(7)).
   char path[64];
@@ -39,7 +53,9 @@ int MapIds(Context& context, int proc, const char* prefix, const plan::Step& ste
   };
   if (write("setgroups", "deny") != 0) return -1;
   if (write("uid_map", plan::Text(context.plan, step.text)) != 0) return -1;
-  return write("gid_map", plan::Text(context.plan, step.more));
+  if (write("gid_map", plan::Text(context.plan, step.more)) != 0) return -1;
+  LimitNamespace(proc);
+  return 0;
 }
 
 int SetIds(Context& context, const plan::Step& step) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 
 #include "sys/process.h"
 
@@ -54,6 +55,7 @@ Expected<Janitor> Janitor::Start(const jail::Leftovers& leftovers, Network netwo
   janitor.pid_ = sys::Clone({.pidfd = &pidfd});
   if (janitor.pid_ == 0) {
     const jail::JanitorEnds ends{.lifeline = life->read.get(), .network_ready = ready.get()};
+    janitor.lifeline_.Reset();  // By itself first: with this end open it would wait for itself.
     KeepOnly(ends);
     jail::Janitor(leftovers, ends);
   }
@@ -65,6 +67,7 @@ Expected<Janitor> Janitor::Start(const jail::Leftovers& leftovers, Network netwo
 Janitor::~Janitor() {
   if (pid_ <= 0) return;
   Dismiss();
+  (void)sys::SendSignal(pidfd_.get(), SIGCONT);  // One that somebody has stopped would be waited for in vain.
   // Waited for: an orphan would be left to a pid 1 that may not reap, as in many containers.
   while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
   }

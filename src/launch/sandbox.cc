@@ -1,6 +1,7 @@
 #include "launch/sandbox.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 #include <cstring>
 
 #include "jail/run_child.h"
+#include "launch/control.h"
 #include "sys/process.h"
 #include "sys/user_namespace.h"
 
@@ -42,6 +44,8 @@ bool CopyPath(char (&to)[512], const std::string& from) {
   return from.size() < sizeof to;
 }
 
+constexpr int kSetupMs = 30'000;
+
 const sys::ArgumentArea& CallerStrings() {
   static const sys::ArgumentArea area = sys::FindArgumentArea();
   return area;
@@ -52,12 +56,64 @@ const sys::ArgumentArea& CallerStrings() {
 Expected<Sandbox> Sandbox::Start(const plan::CompiledPlan& plan, const sys::CgroupLayout& cgroups, Input input) {
   Sandbox sandbox(plan);
   std::vector<base::UniqueFd> id_maps;
-  if (auto done = sandbox.Prepare(cgroups, id_maps); !done) return std::unexpected(done.error());
-  if (auto done = sandbox.CloneInit(input, id_maps); !done) return std::unexpected(done.error());
+  if (auto done = sandbox.PrepareHost(cgroups, id_maps); !done) return std::unexpected(done.error());
+  const auto streams = sandbox.MakeStreams(input);
+  if (!streams) return std::unexpected(streams.error());
+  if (auto done = sandbox.CloneInit(*streams, id_maps); !done) return std::unexpected(done.error());
   return sandbox;
 }
 
-Expected<void> Sandbox::Prepare(const sys::CgroupLayout& cgroups, std::vector<base::UniqueFd>& id_maps) {
+Expected<Sandbox> Sandbox::Prepare(const plan::CompiledPlan& plan, const sys::CgroupLayout& cgroups) {
+  Sandbox sandbox(plan);
+  std::vector<base::UniqueFd> id_maps;
+  if (auto done = sandbox.PrepareHost(cgroups, id_maps); !done) return std::unexpected(done.error());
+  if (auto done = sandbox.CloneInit({}, id_maps); !done) return std::unexpected(done.error());
+  if (auto done = sandbox.AwaitPrepared(); !done) return std::unexpected(done.error());
+  return sandbox;
+}
+
+Expected<void> Sandbox::AwaitPrepared() {
+  for (;;) {
+    pollfd wait{control.get(), POLLIN, 0};
+    int ready = 0;
+    while ((ready = ::poll(&wait, 1, kSetupMs)) < 0 && errno == EINTR) {
+    }
+    Received told;
+    if (ready != 1 || ReceiveReport(control.get(), told) != Reception::kReport) {
+      return std::unexpected(sys::ErrnoError("prepare a sandbox", ETIMEDOUT));
+    }
+    if (told.report.kind == plan::ReportKind::kPrepared) return {};
+    if (told.report.kind != plan::ReportKind::kListener) {
+      return std::unexpected(sys::ErrnoError("prepare a sandbox", told.report.error));
+    }
+    listener = std::move(told.fd);
+  }
+}
+
+Expected<void> Sandbox::Begin(std::span<const std::uint64_t> command, Input mode) {
+  const auto streams = MakeStreams(mode);
+  if (!streams) return std::unexpected(streams.error());
+  iovec part{const_cast<std::uint64_t*>(command.data()), command.size_bytes()};
+  std::array<int, 3> numbers{};
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = (*streams)[i].get();
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof numbers)> area{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = area.data();
+  message.msg_controllen = area.size();
+  cmsghdr* const head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof numbers);
+  std::memcpy(CMSG_DATA(head), numbers.data(), sizeof numbers);
+  if (::sendmsg(control.get(), &message, MSG_NOSIGNAL) < 0) {
+    return std::unexpected(sys::ErrnoError("hand the command to a prepared sandbox", errno));
+  }
+  return {};
+}
+
+Expected<void> Sandbox::PrepareHost(const sys::CgroupLayout& cgroups, std::vector<base::UniqueFd>& id_maps) {
   if (!plan_->cgroup_paths.empty() || !plan_->private_directory.empty()) {
     jail::Leftovers leftovers{};
     std::size_t index = 0;
@@ -94,8 +150,8 @@ Expected<void> Sandbox::Prepare(const sys::CgroupLayout& cgroups, std::vector<ba
   return {};
 }
 
-Expected<void> Sandbox::CloneInit(Input mode, const std::vector<base::UniqueFd>& id_maps) {
-  std::array<base::UniqueFd, 4> theirs;
+Expected<Sandbox::Streams> Sandbox::MakeStreams(Input mode) {
+  Streams theirs;
   if (mode == Input::kPipe) {
     auto pipe = MakePipe();
     if (!pipe) return std::unexpected(pipe.error());
@@ -118,17 +174,27 @@ Expected<void> Sandbox::CloneInit(Input mode, const std::vector<base::UniqueFd>&
       return std::unexpected(sys::ErrnoError("give the streams to the guest", errno));
     }
   }
+  return theirs;
+}
+
+Expected<void> Sandbox::CloneInit(const Streams& streams, const std::vector<base::UniqueFd>& id_maps) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return std::unexpected(sys::ErrnoError("make a control socket", errno));
   }
   control.Reset(ends[0]);
-  theirs[plan::kControlSlot].Reset(ends[1]);
+  // Before anything is sent: a traced command is told by the kernel's word, not by a pid of its own namespace.
+  const int yes = 1;
+  if (plan_->traced && ::setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) {
+    return std::unexpected(sys::ErrnoError("ask for credentials on the control socket", errno));
+  }
+  const base::UniqueFd control_of_init(ends[1]);
 
   std::array<int, plan::kMaxSlots> fds{};
   fds.fill(-1);
   std::size_t count = 0;
-  for (const base::UniqueFd& fd : theirs) fds[count++] = fd.get();
+  for (const base::UniqueFd& fd : streams) fds[count++] = fd.get();
+  fds[plan::kControlSlot] = control_of_init.get();
   fds[plan::kNetworkReadySlot] = janitor_.network_ready();
   fds[plan::kJanitorSlot] = janitor_.pidfd();
   count = plan::kFirstExtraSlot;

@@ -6,6 +6,8 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,10 @@ class Sandbox {
  public:
   /// Prepares the host side and clones init, which executes the plan. What init makes of it comes as reports.
   static Expected<Sandbox> Start(const plan::CompiledPlan& plan, const sys::CgroupLayout& cgroups, Input input);
+  /// The same for a plan without a command. Waits until init has done all steps before it.
+  static Expected<Sandbox> Prepare(const plan::CompiledPlan& plan, const sys::CgroupLayout& cgroups);
+  /// Hands the command to a prepared sandbox, which can be done once: no guest runs where another one ran.
+  Expected<void> Begin(std::span<const std::uint64_t> command, Input mode);
   Sandbox(Sandbox&&) = default;
   Sandbox& operator=(Sandbox&&) = delete;
   ~Sandbox();
@@ -34,6 +40,7 @@ class Sandbox {
   base::UniqueFd input;    ///< Write end of the command's standard input; invalid for Input::kNone.
   base::UniqueFd output;   ///< Read ends.
   base::UniqueFd error;
+  base::UniqueFd listener;  ///< Of refused calls; only in a prepared sandbox, others send it later.
   sys::Cgroup cgroup;
 
   pid_t init() const { return init_.pid; }
@@ -48,8 +55,11 @@ class Sandbox {
 
  private:
   explicit Sandbox(const plan::CompiledPlan& plan) : plan_(&plan) {}
-  Expected<void> Prepare(const sys::CgroupLayout& cgroups, std::vector<base::UniqueFd>& id_maps);
-  Expected<void> CloneInit(Input mode, const std::vector<base::UniqueFd>& id_maps);
+  using Streams = std::array<base::UniqueFd, 3>;  ///< The guest's ends.
+  Expected<void> PrepareHost(const sys::CgroupLayout& cgroups, std::vector<base::UniqueFd>& id_maps);
+  Expected<Streams> MakeStreams(Input mode);
+  Expected<void> CloneInit(const Streams& streams, const std::vector<base::UniqueFd>& id_maps);
+  Expected<void> AwaitPrepared();
 
   struct OwnedPid {
     pid_t pid = -1;

@@ -29,7 +29,7 @@ bool Ready(int fd, short events) {
 void SetNonBlocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
 OutputPump::OutputPump(int source, std::uint64_t limit, int target)
-    : source_(source), target_(target), limit_(limit), target_may_block_(!IsRegularFile(target)) {}
+    : source_(source), target_(target), limit_(limit), capture_(kKept), target_may_block_(!IsRegularFile(target)) {}
 
 Flow OutputPump::Flush() {
   while (!pending_.empty()) {
@@ -59,7 +59,7 @@ Flow OutputPump::Pump() {
   if (got < 0 && errno == EAGAIN) return Flow::kWaitForSource;
   if (got <= 0) return Flow::kEnded;  // EIO: a terminal that nobody holds any more.
   const std::string_view data(buffer_->data(), static_cast<std::size_t>(got));
-  capture_.Append(data);  // A streamed output keeps nothing and only counts.
+  capture_.Append(data);
   if (target_ < 0) return Flow::kWaitForSource;
   pending_ = data;
   if (limit_ == kUnlimited || capture_.bytes() <= limit_) return Flush();

@@ -28,7 +28,7 @@ class OutputPump {
   OutputPump() = default;
   /// Captures, head and tail.
   OutputPump(int source, std::uint64_t limit) : source_(source), capture_(limit) {}
-  /// Streams to `target`; more than `limit` bytes are an offence.
+  /// Streams to `target`; more than `limit` bytes are an offence. A little of both ends is kept, to explain a failure.
   OutputPump(int source, std::uint64_t limit, int target);
 
   /// Moves what can be moved now.
@@ -41,6 +41,7 @@ class OutputPump {
   Flow Flush();
 
   static constexpr std::size_t kChunk = 64 * 1024;
+  static constexpr std::uint64_t kKept = 8 * 1024;
   int source_ = -1;
   int target_ = -1;
   std::uint64_t limit_ = 0;

@@ -13,9 +13,11 @@
 
 #include <fmt/format.h>
 
+#include "launch/control.h"
 #include "launch/notices.h"
 #include "launch/stream.h"
 #include "launch/terminal.h"
+#include "launch/tracer.h"
 #include "launch/watcher.h"
 #include "plan/explain.h"
 #include "sys/process.h"
@@ -50,8 +52,14 @@ enum Source : std::uint32_t {
 
 class Supervisor {
  public:
-  Supervisor(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, const RunOptions& options)
-      : sandbox_(sandbox), plan_(plan), policy_(policy), options_(options), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+  Supervisor(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, const RunOptions& options,
+             TraceDepth depth)
+      : sandbox_(sandbox),
+        plan_(plan),
+        policy_(policy),
+        options_(options),
+        depth_(depth),
+        epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
 
   Outcome Run();
 
@@ -62,7 +70,8 @@ class Supervisor {
   void ConnectTerminal(base::UniqueFd master);
   void Handle(Source source, std::uint32_t events);
   void ReadReports();
-  void HandleReport(const plan::Report& report, base::UniqueFd fd);
+  void HandleReport(const plan::Report& report, base::UniqueFd fd, pid_t sender);
+  void StartTracing(pid_t command);
   void PumpOutput(OutputPump& pump, base::UniqueFd& source, Source source_tag, Source target_tag,
                   bool& waits_for_target);
   void PumpInput();
@@ -73,12 +82,14 @@ class Supervisor {
   void CheckDirectory(std::uint64_t now);
   void CheckForks();
   void DrainAfterEnd();
+  void AddHint(Result& result, std::string_view errors) const;
   void Finish(Outcome& outcome);
 
   Sandbox& sandbox_;
   const plan::CompiledPlan& plan_;
   const Policy& policy_;
   const RunOptions& options_;
+  TraceDepth depth_;
   base::UniqueFd epoll_;
   base::UniqueFd terminal_;
   TerminalSettings terminal_settings_;
@@ -86,6 +97,7 @@ class Supervisor {
   InputPump in_;
   bool out_waits_ = false, err_waits_ = false;
   Notices notices_;
+  std::unique_ptr<Tracer> tracer_;
   Observed observed_;
   TreeUse peak_;
   std::uint64_t disk_peak_ = 0;
@@ -188,15 +200,28 @@ void Supervisor::PumpInput() {
   }
 }
 
-void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd) {
+// Not traced, it does not run: who asks for a trace relies on it.
+void Supervisor::StartTracing(pid_t command) {
+  auto tracer = Tracer::Start(command, depth_);
+  if (!tracer) {
+    observed_.trace_lack = tracer.error().Text();
+    return Kill(KillReason::kUntraced);
+  }
+  tracer_ = std::move(*tracer);
+  (void)!::send(sandbox_.control.get(), "g", 1, MSG_NOSIGNAL);
+}
+
+void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid_t sender) {
   switch (report.kind) {
     case plan::ReportKind::kSetupFailed: observed_.setup_failed = report; return;
     case plan::ReportKind::kExecFailed: observed_.exec_failed = report; return;
+    case plan::ReportKind::kPrepared: return;
     case plan::ReportKind::kTerminal: ConnectTerminal(std::move(fd)); return;
     case plan::ReportKind::kListener:
       notices_.Listen(std::move(fd));
       Watch(notices_.fd(), kListener, EPOLLIN);
       return;
+    case plan::ReportKind::kTraceMe: return StartTracing(sender);
     case plan::ReportKind::kStarted: {
       observed_.started = true;
       const std::uint64_t now = sys::NowNs();
@@ -221,28 +246,13 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd) {
 
 void Supervisor::ReadReports() {
   for (;;) {
-    plan::Report report{};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    iovec part{&report, sizeof report};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    const ssize_t got = ::recvmsg(sandbox_.control.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      if (got == 0) Unwatch(sandbox_.control.get());
-      return;
+    Received received;
+    switch (ReceiveReport(sandbox_.control.get(), received)) {
+      case Reception::kReport: HandleReport(received.report, std::move(received.fd), received.sender); break;
+      case Reception::kNothing: return;
+      case Reception::kClosed: Unwatch(sandbox_.control.get()); return;
+      case Reception::kForeign: blind_ = true; return;  // Whoever that is, it is not init.
     }
-    base::UniqueFd fd;
-    const cmsghdr* head = CMSG_FIRSTHDR(&message);
-    if (head != nullptr && head->cmsg_type == SCM_RIGHTS) {
-      int number = -1;
-      std::memcpy(&number, CMSG_DATA(head), sizeof number);
-      fd.Reset(number);
-    }
-    if (got == static_cast<ssize_t>(sizeof report)) HandleReport(report, std::move(fd));
   }
 }
 
@@ -305,6 +315,8 @@ void Supervisor::CheckForks() {
 // Does what is due; returns when to look again.
 std::uint64_t Supervisor::CheckTimers() {
   const std::uint64_t now = sys::NowNs();
+  // Where this process was stopped for a while, init may have told of an end in time that nobody has read yet.
+  if (now >= std::min(wall_deadline_, setup_deadline_)) ReadReports();
   if (now >= wall_deadline_) {
     wall_deadline_ = kNever;
     Kill(KillReason::kWall);
@@ -390,6 +402,10 @@ Outcome Supervisor::Run() {
   setup_deadline_ = began_ + kSetupNs;
   Watch(sandbox_.control.get(), kControl, EPOLLIN);
   Watch(sandbox_.pidfd.get(), kInit, EPOLLIN);
+  if (sandbox_.listener.valid()) {
+    notices_.Listen(std::move(sandbox_.listener));
+    Watch(notices_.fd(), kListener, EPOLLIN);
+  }
   if (options_.cancel != nullptr) Watch(options_.cancel->fd(), kCancel, EPOLLIN);
   const bool v1 = sandbox_.cgroup.version() == sys::CgroupVersion::kV1;
   if (sandbox_.cgroup.oom_event_fd() >= 0) {
@@ -398,7 +414,8 @@ Outcome Supervisor::Run() {
   if (sandbox_.cgroup.processes_event_fd() >= 0) Watch(sandbox_.cgroup.processes_event_fd(), kForks, EPOLLPRI);
   if (options_.streams != StreamMode::kTerminal) ConnectStreams();
 
-  while (!init_gone_) {
+  // The last report says that init alone is left. Its own end, and the sandbox's, is the owner's to wait for.
+  while (!init_gone_ && !observed_.ended) {
     if (blind_) {
       Kill(KillReason::kLostInit);
       sandbox_.Wait();
@@ -426,8 +443,22 @@ Outcome Supervisor::Run() {
   return outcome;
 }
 
+// A wall that shows as "file not found" helps nobody who does not think of the wall.
+void Supervisor::AddHint(Result& result, std::string_view errors) const {
+  if (depth_ != TraceDepth::kOff || plan_.level < Level::kKernel) return;
+  if (LooksRefused(result, errors)) {
+    result.hint = "run again with --trace to see which files or hosts were missing";
+  }
+}
+
 void Supervisor::Finish(Outcome& outcome) {
-  const Sandbox::Ending& ending = sandbox_.Wait();
+  const bool told = observed_.ended.has_value();
+  const Sandbox::Ending ending = told ? Sandbox::Ending{} : sandbox_.Wait();
+  if (tracer_ != nullptr) {
+    tracer_->Stop();
+    outcome.left_out = tracer_->log().left_out();
+    outcome.accesses = tracer_->log().TakeAccesses();
+  }
   terminal_settings_.End();
   observed_.init_status = ending.status;
   Result& result = outcome.result;
@@ -448,11 +479,12 @@ void Supervisor::Finish(Outcome& outcome) {
 
   const rusage& usage = ending.usage;
   const auto micros = [](const timeval& t) { return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000 + t.tv_usec; };
-  const std::uint64_t rusage_ns = (micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000;
+  const std::uint64_t rusage_ns =
+      told ? observed_.ended->cpu_ns : (micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000;
+  const std::uint64_t largest =
+      told ? observed_.ended->memory_peak : static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
   result.usage.cpu_ms = std::max({used.cpu_ns, rusage_ns, peak_.cpu_ns}) / kMillisecond;
-  result.usage.memory_peak_bytes =
-      used.memory_peak != 0 ? used.memory_peak
-                            : std::max(peak_.memory_bytes, static_cast<std::uint64_t>(usage.ru_maxrss) * 1024);
+  result.usage.memory_peak_bytes = used.memory_peak != 0 ? used.memory_peak : std::max(peak_.memory_bytes, largest);
   // Init is ours and not counted; where only a watcher looks, a short run is over before it does.
   result.usage.processes_peak = used.processes_peak > 0 ? used.processes_peak - 1 : peak_.tasks;
   if (result.usage.processes_peak == 0 && observed_.started) result.usage.processes_peak = 1;
@@ -462,7 +494,11 @@ void Supervisor::Finish(Outcome& outcome) {
   }
   result.out = out_.capture().Take();
   result.err = err_.capture().Take();
-  if (options_.streams != StreamMode::kCapture) result.out.dropped = result.err.dropped = 0;
+  AddHint(result, options_.streams == StreamMode::kTerminal ? result.out.data : result.err.data);
+  if (options_.streams != StreamMode::kCapture) {
+    result.out = {.data = {}, .bytes = result.out.bytes};
+    result.err = {.data = {}, .bytes = result.err.bytes};
+  }
   notices_.AddTo(result.denials);
   AddLimitDenials(observed_, policy_, result);
   result.receipt = plan_.receipt;
@@ -471,8 +507,9 @@ void Supervisor::Finish(Outcome& outcome) {
 
 }  // namespace
 
-Outcome Supervise(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, const RunOptions& options) {
-  return Supervisor(sandbox, plan, policy, options).Run();
+Outcome Supervise(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, const RunOptions& options,
+                  TraceDepth depth) {
+  return Supervisor(sandbox, plan, policy, options, depth).Run();
 }
 
 }  // namespace belljar::launch

@@ -62,6 +62,7 @@ void SetKilled(KillReason reason, const Policy& policy, Result& result) {
       result.verdict = Verdict::kCancelled;
       result.message = "ended by its caller";
       return;
+    case KillReason::kUntraced: result.verdict = Verdict::kRefused; return;
     case KillReason::kNone:
     case KillReason::kLostInit: break;
   }
@@ -130,6 +131,11 @@ void SetExecFailed(const plan::Report& report, Result& result) {
 }  // namespace
 
 void Decide(const Observed& observed, const Policy& policy, const std::string& setup_text, Result& result) {
+  if (observed.killed == KillReason::kUntraced) {
+    result.verdict = Verdict::kRefused;
+    result.message = observed.trace_lack;
+    return;
+  }
   if (observed.setup_failed) {
     result.verdict = Verdict::kFailed;
     result.message = fmt::format("set-up failed, the command never ran: {}: {}", setup_text,
@@ -150,6 +156,31 @@ void Decide(const Observed& observed, const Policy& policy, const std::string& s
   result.message = fmt::format(
       "the sandbox's init ended without a report ({} {}){}", WIFSIGNALED(status) ? "signal" : "status",
       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), observed.started ? "" : "; the command never ran");
+}
+
+bool LooksRefused(const Result& result, std::string_view errors) {
+  if (result.verdict != Verdict::kExited || result.exit_code == 0) return false;
+  constexpr std::string_view kWords[] = {"No such file or directory",
+                                         "ermission denied",
+                                         "Read-only file system",
+                                         "peration not permitted",
+                                         "not found",
+                                         "can't open",
+                                         "cannot open",
+                                         "ModuleNotFoundError",
+                                         "FileNotFoundError",
+                                         "PermissionError",
+                                         "ENOENT",
+                                         "EACCES",
+                                         "EROFS",
+                                         "etwork is unreachable",
+                                         "failure in name resolut",
+                                         "not known",
+                                         "Could not resolve",
+                                         "onnection refused",
+                                         "Cannot find module",
+                                         "does not exist"};
+  return std::ranges::any_of(kWords, [&](std::string_view word) { return errors.contains(word); });
 }
 
 void AddLimitDenials(const Observed& observed, const Policy& policy, Result& result) {

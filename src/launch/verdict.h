@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <belljar/policy.h>
 #include <belljar/result.h>
@@ -23,6 +24,7 @@ enum class KillReason : std::uint8_t {
   kOutput,
   kCancelled,
   kLostInit,  ///< Init did not answer.
+  kUntraced,  ///< It was to be traced and can't be.
 };
 
 struct Observed {
@@ -34,6 +36,7 @@ struct Observed {
   std::uint64_t oom_kills = 0;
   std::uint64_t processes_refused = 0;
   int init_status = 0;
+  std::string trace_lack;  ///< Why it can't be traced.
 };
 
 /// What limits.output is when the policy does not say.
@@ -42,6 +45,9 @@ inline constexpr std::uint64_t kStreamedOutput = 64ULL << 20;
 
 /// Fills verdict, exit_code, signal and message of `result`. `setup_text` says what a failed step was.
 void Decide(const Observed& observed, const Policy& policy, const std::string& setup_text, Result& result);
+
+/// True when the command failed and what it wrote last speaks of something refused or not found.
+bool LooksRefused(const Result& result, std::string_view errors);
 
 /// Adds each limit that was hit to the denials. After Decide.
 void AddLimitDenials(const Observed& observed, const Policy& policy, Result& result);

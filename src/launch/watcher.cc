@@ -6,15 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
-#include <cstdio>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "sys/files.h"
+#include "sys/proc_text.h"
 
 namespace belljar::launch {
 namespace {
@@ -40,14 +38,7 @@ bool WalkTree(pid_t init, Visit visit) {
       ++threads;
       const auto children = sys::ReadSmallFile(fmt::format("{}/{}/children", tasks, entry->d_name), 1U << 20);
       if (!children) continue;
-      const char* text = children->data();
-      const char* const end = text + children->size();
-      while (text < end) {
-        pid_t child = 0;
-        const auto [next, error] = std::from_chars(text, end, child);
-        if (error == std::errc()) waiting.push_back(child);
-        text = next + 1;
-      }
+      for (const pid_t child : sys::ChildPids(*children)) waiting.push_back(child);
     }
     visit(waiting[at], threads);
   }
@@ -56,23 +47,12 @@ bool WalkTree(pid_t init, Visit visit) {
 
 std::uint64_t ResidentBytes(pid_t pid) {
   const auto text = sys::ReadSmallFile(fmt::format("/proc/{}/statm", pid), 256).value_or("");
-  unsigned long long size = 0;
-  unsigned long long resident = 0;
-  if (std::sscanf(text.c_str(), "%llu %llu", &size, &resident) != 2) return 0;
-  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return sys::ResidentPages(text) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 std::uint64_t CpuNs(pid_t pid) {
   const auto text = sys::ReadSmallFile(fmt::format("/proc/{}/stat", pid), 4096).value_or("");
-  const std::size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return 0;
-  unsigned long long times[4] = {};  // Fields 14 to 17: utime, stime, cutime, cstime.
-  if (std::sscanf(text.c_str() + name_end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
-                  &times[0], &times[1], &times[2], &times[3]) != 4) {
-    return 0;
-  }
-  const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  return (times[0] + times[1] + times[2] + times[3]) * (1'000'000'000 / ticks);
+  return sys::CpuTicks(text) * (1'000'000'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK)));
 }
 
 }  // namespace
@@ -94,13 +74,8 @@ std::uint64_t ProportionalMemory(pid_t init) {
   WalkTree(init, [&](pid_t pid, std::uint64_t) {
     if (pid == init) return;
     const auto text = sys::ReadSmallFile(fmt::format("/proc/{}/smaps_rollup", pid), 8192).value_or("");
-    const std::size_t at = text.find("\nPss:");
-    unsigned long long kilobytes = 0;
-    if (at != std::string::npos && std::sscanf(text.c_str() + at + 5, "%llu", &kilobytes) == 1) {
-      bytes += kilobytes * 1024;
-    } else {
-      bytes += ResidentBytes(pid);
-    }
+    const std::uint64_t kilobytes = sys::PssKilobytes(text);
+    bytes += kilobytes != 0 ? kilobytes * 1024 : ResidentBytes(pid);
   });
   return bytes;
 }

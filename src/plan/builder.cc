@@ -43,9 +43,10 @@ std::vector<std::uint64_t> Builder::Finish() {
   head.steps = place(steps_.size() * sizeof(Step));
   head.filter = place(filter_.size_bytes());
   head.filter_length = static_cast<std::uint32_t>(filter_.size());
-  const std::pair<std::vector<std::uint32_t>*, std::uint32_t*> lists[] = {
-      {&argv_, &head.argv}, {&envp_, &head.envp}, {&exec_paths_, &head.exec_paths}, {&disk_paths_, &head.disk_paths}};
-  for (const auto& [list, at] : lists) *at = place((list->size() + 1) * sizeof(std::uint32_t));
+  head.trace_filter = place(trace_filter_.size_bytes());
+  head.trace_filter_length = static_cast<std::uint32_t>(trace_filter_.size());
+  head.disk_paths = place((disk_paths_.size() + 1) * sizeof(std::uint32_t));
+  head.command = command_.empty() ? 0 : place(command_.size() * sizeof(std::uint64_t));
   const std::uint32_t texts = place(texts_.size());
   head.size = end;
 
@@ -58,11 +59,42 @@ std::vector<std::uint64_t> Builder::Finish() {
   std::memcpy(bytes, &head, sizeof head);
   std::memcpy(bytes + head.steps, steps_.data(), steps_.size() * sizeof(Step));
   if (!filter_.empty()) std::memcpy(bytes + head.filter, filter_.data(), filter_.size_bytes());
-  for (const auto& [list, at] : lists) {
-    auto* const offsets = reinterpret_cast<std::uint32_t*>(bytes + *at);
-    for (std::size_t i = 0; i < list->size(); ++i) offsets[i] = (*list)[i] + texts;
+  if (!trace_filter_.empty()) {
+    std::memcpy(bytes + head.trace_filter, trace_filter_.data(), trace_filter_.size_bytes());
   }
+  auto* const offsets = reinterpret_cast<std::uint32_t*>(bytes + head.disk_paths);
+  for (std::size_t i = 0; i < disk_paths_.size(); ++i) offsets[i] = disk_paths_[i] + texts;
+  if (!command_.empty()) std::memcpy(bytes + head.command, command_.data(), command_.size() * sizeof(std::uint64_t));
   std::memcpy(bytes + texts, texts_.data(), texts_.size());
+  return block;
+}
+
+std::vector<std::uint64_t> LayOutCommand(const std::vector<std::string>& argv, const std::vector<std::string>& envp,
+                                         const std::vector<std::string>& exec_paths) {
+  const std::vector<std::string>* const lists[] = {&argv, &envp, &exec_paths};
+  std::size_t bytes = sizeof(CommandBlock);
+  for (const auto* list : lists) {
+    bytes += (list->size() + 1) * sizeof(std::uint32_t);
+    for (const std::string& text : *list) bytes += text.size() + 1;
+  }
+  std::vector<std::uint64_t> block((bytes + 7) / 8);
+  auto* const base = reinterpret_cast<char*>(block.data());
+  CommandBlock head{.size = static_cast<std::uint32_t>(block.size() * 8), .argv = 0, .envp = 0, .exec_paths = 0};
+  std::uint32_t* const places[] = {&head.argv, &head.envp, &head.exec_paths};
+  std::size_t end = sizeof head;
+  for (std::size_t i = 0; i < 3; ++i) {
+    *places[i] = static_cast<std::uint32_t>(end);
+    end += (lists[i]->size() + 1) * sizeof(std::uint32_t);
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    auto* offset = reinterpret_cast<std::uint32_t*>(base + *places[i]);
+    for (const std::string& text : *lists[i]) {
+      *offset++ = static_cast<std::uint32_t>(end);
+      std::memcpy(base + end, text.c_str(), text.size() + 1);
+      end += text.size() + 1;
+    }
+  }
+  std::memcpy(base, &head, sizeof head);
   return block;
 }
 

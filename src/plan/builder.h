@@ -26,11 +26,10 @@ class Builder {
   void Add(Op op, const StepArguments& arguments = {});
   /// Fields that are plain numbers are set directly; the rest by the calls below.
   LaunchPlan head{};
-  void SetArgv(const std::vector<std::string>& list) { argv_ = Intern(list); }
-  void SetEnvironment(const std::vector<std::string>& list) { envp_ = Intern(list); }
-  void SetExecPaths(const std::vector<std::string>& list) { exec_paths_ = Intern(list); }
+  void SetCommand(std::vector<std::uint64_t> block) { command_ = std::move(block); }
   void SetDiskPaths(const std::vector<std::string>& list) { disk_paths_ = Intern(list); }
   void SetFilter(std::span<const sock_filter> filter) { filter_ = filter; }
+  void SetTraceFilter(std::span<const sock_filter> filter) { trace_filter_ = filter; }
 
   /// Lays everything out. The builder is used up.
   std::vector<std::uint64_t> Finish();
@@ -41,9 +40,15 @@ class Builder {
 
   std::vector<Step> steps_;
   std::string texts_ = std::string(1, '\0');  // Offset 0 is the empty text.
-  std::vector<std::uint32_t> argv_, envp_, exec_paths_, disk_paths_;
+  std::vector<std::uint64_t> command_;
+  std::vector<std::uint32_t> disk_paths_;
   std::span<const sock_filter> filter_;
+  std::span<const sock_filter> trace_filter_;
 };
+
+/// Lays out a CommandBlock.
+std::vector<std::uint64_t> LayOutCommand(const std::vector<std::string>& argv, const std::vector<std::string>& envp,
+                                         const std::vector<std::string>& exec_paths);
 
 /// Mount options in the form of Op::kTmpfs.
 std::string Options(std::initializer_list<std::pair<std::string_view, std::string>> pairs);

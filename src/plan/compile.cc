@@ -5,6 +5,9 @@
 
 #include "plan/sections.h"
 #include "sys/files.h"
+#ifdef BELLJAR_TEST_SEAMS
+#include "plan/without.h"
+#endif
 
 namespace belljar::plan {
 namespace {
@@ -64,7 +67,9 @@ void PlanCgroup(Draft& draft) {
 }  // namespace
 
 std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
-  if (auto good = CheckArgv(request.argv); !good) return std::unexpected(good.error());
+  if (request.command == CommandKnown::kNow) {
+    if (auto good = CheckArgv(request.argv); !good) return std::unexpected(good.error());
+  }
   const Policy& policy = request.policy;
   auto choice = ChooseForm(policy, request.facts);
   if (!choice) return std::unexpected(CompileError{Fault::kRefused, choice.error()});
@@ -79,7 +84,9 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   draft.out.guest_gid = request.facts.gid;
   if (draft.OwnRoot() && draft.Privileged()) draft.out.guest_uid = draft.out.guest_gid = PickGuestUid(request.run_id);
   const char* caller_path = std::getenv("PATH");
-  draft.command = ResolveCommand(policy, request.argv[0], caller_path == nullptr ? "" : caller_path);
+  if (request.command == CommandKnown::kNow) {
+    draft.command = ResolveCommand(policy, request.argv[0], caller_path == nullptr ? "" : caller_path);
+  }
   if (draft.OwnRoot()) draft.workdir = kDefaultWorkdir;
   if (!policy.files.workdir.empty()) draft.workdir = policy.files.workdir;
   // The whole host is visible at level process, so its PATH is the right one.
@@ -91,12 +98,31 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   if (auto added = AddFiles(draft); !added) return std::unexpected(added.error());
   AddPrivilegeDrop(draft);
   AddCommand(draft);
-  draft.builder.SetArgv(request.argv);
-  draft.builder.SetEnvironment(BuildEnvironment(draft));
-  draft.builder.SetExecPaths(draft.command.exec_paths);
+  if (request.command == CommandKnown::kNow) {
+    draft.builder.SetCommand(LayOutCommand(request.argv, BuildEnvironment(draft), draft.command.exec_paths));
+  }
   draft.out.receipt = WriteReceipt(draft);
   draft.out.block = draft.builder.Finish();
+#ifdef BELLJAR_TEST_SEAMS
+  ApplyLeftOut(draft.out);
+#endif
   return std::move(draft.out);
+}
+
+std::expected<std::vector<std::uint64_t>, CompileError> CompileCommand(const Request& request) {
+  if (auto good = CheckArgv(request.argv); !good) return std::unexpected(good.error());
+  Draft draft{.request = request,
+              .choice = {.level = Level::kKernel, .form = Form::kNamespaces},
+              .command = {},
+              .builder = {},
+              .out = {},
+              .workdir = {}};
+  const char* caller_path = std::getenv("PATH");
+  draft.command = ResolveCommand(request.policy, request.argv[0], caller_path == nullptr ? "" : caller_path);
+  if (!draft.command.read_only.empty()) return std::vector<std::uint64_t>();
+  std::vector<std::uint64_t> block = LayOutCommand(request.argv, BuildEnvironment(draft), draft.command.exec_paths);
+  if (block.size() * sizeof(std::uint64_t) > kMostSentCommand) block.clear();
+  return block;
 }
 
 }  // namespace belljar::plan

@@ -13,12 +13,18 @@
 namespace belljar::plan {
 
 enum class Streams : std::uint8_t { kPipes, kTerminal };
+enum class Tracing : std::uint8_t { kOff, kOn };
+
+/// When the command is known: with the plan, or later, for a sandbox that is prepared ahead.
+enum class CommandKnown : std::uint8_t { kNow, kLater };
 
 struct Request {
   const Policy& policy;
   const sys::HostFacts& facts;
-  const std::vector<std::string>& argv;
+  const std::vector<std::string>& argv;  ///< Not looked at for CommandKnown::kLater.
   Streams streams = Streams::kPipes;
+  Tracing tracing = Tracing::kOff;
+  CommandKnown command = CommandKnown::kNow;
   std::string run_id;  ///< Names the cgroup and the private directory: letters, digits, '-'.
 };
 
@@ -33,5 +39,9 @@ struct CompileError {
 };
 
 std::expected<CompiledPlan, CompileError> Compile(const Request& request);
+
+/// A command for a sandbox of Form::kNamespaces that was prepared with the same policy, as a CommandBlock. Empty when
+/// it needs more than such a sandbox has: an interpreter outside the system, or very long arguments.
+std::expected<std::vector<std::uint64_t>, CompileError> CompileCommand(const Request& request);
 
 }  // namespace belljar::plan

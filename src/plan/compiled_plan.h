@@ -53,6 +53,7 @@ struct CompiledPlan {
   bool janitor_makes_network = false;  ///< The costliest namespace, made beside the start instead of on its way.
   std::string private_directory;       ///< To be made on the host before the start and removed after it; may be empty.
   WatchedLimits watched;
+  bool traced = false;  ///< The command waits for a tracer before it starts.
 
   const LaunchPlan& plan() const { return *reinterpret_cast<const LaunchPlan*>(block.data()); }
 };

@@ -116,11 +116,18 @@ Texts DescribeGuards(const LaunchPlan& plan, const Step& step) {
     case Op::kNoNewPrivileges: return {"set no_new_privs", "set-uid programs and file capabilities give nothing"};
     case Op::kLandlockEnforce:
       return {"enforce Landlock", "files, signals and abstract sockets outside are out of reach"};
+    case Op::kTraceFilter:
+      return {"load the filter that stops at calls with paths and addresses", "what is refused or missing is recorded"};
     case Op::kSeccomp:
       return {fmt::format("load the seccomp allow-list ({} instructions)", plan.filter_length),
               step.value == 1 ? "unneeded system calls are refused and counted" : "unneeded system calls are refused"};
     default: return {};
   }
+}
+
+const char* Program(const LaunchPlan& plan) {
+  const CommandBlock* const command = OwnCommand(plan);
+  return command == nullptr ? "the command, once it is known" : Text(*command, *Offsets(*command, command->argv));
 }
 
 Texts DescribeIdentity(const LaunchPlan& plan, const Step& step) {
@@ -146,8 +153,8 @@ Texts DescribeIdentity(const LaunchPlan& plan, const Step& step) {
     case Op::kNewSession: return {"start a new session", "no controlling terminal of the caller"};
     case Op::kStdio: return {"connect standard input, output and error", "only descriptors 0 to 2 are open"};
     case Op::kWorkdir: return {fmt::format("change to {}", text), "checked inside the new root"};
-    case Op::kExec:
-      return {fmt::format("execute {}", Text(plan, *Offsets(plan, plan.argv))), "the first instruction of the guest"};
+    case Op::kTraceMe: return {"wait until Belljar follows this process", "nothing of the guest's runs unseen"};
+    case Op::kExec: return {fmt::format("execute {}", Program(plan)), "the first instruction of the guest"};
     default: return {};
   }
 }

@@ -8,6 +8,7 @@
 
 #include "plan/seccomp_filter.h"
 #include "plan/sections.h"
+#include "plan/traced_calls.h"
 
 namespace belljar::plan {
 namespace {
@@ -65,6 +66,7 @@ void AddLimits(Draft& draft) {
   if (limits.cpu_time_ns != kUnlimited) AddRlimit(draft, RLIMIT_CPU, limits.cpu_time_ns / kSecond + 1);
   AddRlimit(draft, RLIMIT_MEMLOCK, 64 * 1024);
   AddRlimit(draft, RLIMIT_RTPRIO, 0);
+  AddRlimit(draft, RLIMIT_SIGPENDING, 4096);  // Counted per user: without it a guest could take all of its caller's.
   AddRlimit(draft, RLIMIT_MSGQUEUE, draft.OwnRoot() ? 819'200 : 0);
   if (draft.out.watched.processes && draft.enters_user_namespace) {
     // Counted per user namespace since Linux 5.14, so it is this sandbox's own. One more than allowed (and init): that
@@ -114,10 +116,18 @@ void AddCommand(Draft& draft) {
   builder.Add(Op::kNewSession, {.value = terminal ? 1U : 0U});
   builder.Add(Op::kStdio);
   const std::uint64_t open_files = draft.request.policy.limits.open_files;
-  if (open_files != kUnlimited) builder.Add(Op::kCommandRlimit, {.value = RLIMIT_NOFILE, .more_value = open_files});
+  const bool listens = draft.choice.level >= Level::kKernel && draft.request.facts.seccomp_listener;
+  if (open_files != kUnlimited) {
+    builder.Add(Op::kCommandRlimit,
+                {.value = RLIMIT_NOFILE, .more_value = open_files, .slot = listens ? kAfterListener : -1});
+  }
   builder.Add(Op::kWorkdir, {.text = draft.workdir});
+  const bool traced = draft.request.tracing == Tracing::kOn;
+  draft.out.traced = traced;
+  if (traced) builder.Add(Op::kTraceMe);
   if (draft.choice.level >= Level::kKernel) {
     if (draft.request.facts.landlock_abi > 0) builder.Add(Op::kLandlockEnforce);
+    if (traced) builder.Add(Op::kTraceFilter);
     const bool bare = draft.choice.form == Form::kLandlockOnly;
     const Narrowing narrowing{.no_sockets = bare, .no_memfd = draft.out.watched.memory, .no_host_reach = bare};
     const bool listen = draft.request.facts.seccomp_listener;
@@ -125,6 +135,8 @@ void AddCommand(Draft& draft) {
     // SECURITY: the very last before exec: it forbids most of what the steps before it do.
     builder.Add(Op::kSeccomp, {.value = listen ? 1U : 0U});
   }
+  if (traced) builder.SetTraceFilter(TraceFilter());
+  if (traced && draft.choice.level < Level::kKernel) builder.Add(Op::kTraceFilter);
   if (draft.choice.level < Level::kKernel && draft.out.watched.memory) {
     // Level process has no filter; this is only about memory that no process maps and no watcher would see.
     builder.SetFilter(NarrowingFilter({.no_memfd = true}));

@@ -57,10 +57,12 @@ enum class Op : std::uint16_t {
   // The command, forked by init.
   kNewSession,  ///< value: 1 makes the terminal the controlling one
   kStdio,
-  kCommandRlimit,  ///< As kRlimit, for what init itself could not live with.
+  kCommandRlimit,  ///< As kRlimit, for what init itself could not live with; slot: kAfterListener, or -1 for now.
   kWorkdir,        ///< text: path
+  kTraceMe,        ///< Wait until the parent follows this process; no step further without it.
   kLandlockEnforce,
-  kSeccomp,  ///< value: 1 with a listener that the parent answers
+  kTraceFilter,  ///< Stop for the tracer at calls that name files and addresses.
+  kSeccomp,      ///< value: 1 with a listener that the parent answers
   kExec,
 };
 
@@ -71,6 +73,9 @@ enum class Reach : std::uint64_t {
 };
 
 enum class Cover : std::uint64_t { kFile, kDirectory, kWhatFits };
+
+/// A kCommandRlimit that waits until kSeccomp has handed its listener over, which the limit could prevent.
+inline constexpr std::int16_t kAfterListener = 1;
 
 /// The first step of the command's part; everything before it is init's.
 inline constexpr Op kFirstCommandOp = Op::kNewSession;
@@ -95,22 +100,34 @@ inline constexpr int kJanitorSlot = 5;       ///< pidfd of the janitor
 inline constexpr int kFirstExtraSlot = 6;
 inline constexpr int kMaxSlots = 26;
 
-struct LaunchPlan {
-  std::uint32_t size;  ///< Of the whole block.
-  std::uint32_t step_count;
-  std::uint32_t steps;       ///< Offset of Step[step_count].
+/// One command, apart from the sandbox that it runs in: the head of a block of its own, with offsets from that head, so
+/// that it can be sent to a sandbox that was prepared before the command was known.
+struct CommandBlock {
+  std::uint32_t size;        ///< Of the whole block.
   std::uint32_t argv;        ///< Offset of uint32_t offsets, ended by 0.
   std::uint32_t envp;        ///< The same.
   std::uint32_t exec_paths;  ///< The same: candidates in the order of PATH.
-  std::uint32_t filter;      ///< Offset of sock_filter[filter_length].
+};
+
+/// The largest that can be sent; others are part of their plan.
+inline constexpr std::uint32_t kMostSentCommand = 64 * 1024;
+
+struct LaunchPlan {
+  std::uint32_t size;  ///< Of the whole block.
+  std::uint32_t step_count;
+  std::uint32_t steps;    ///< Offset of Step[step_count].
+  std::uint32_t command;  ///< Offset of a CommandBlock, or 0: the parent sends it when it is known.
+  std::uint32_t filter;   ///< Offset of sock_filter[filter_length].
   std::uint32_t filter_length;
-  std::uint32_t disk_paths;      ///< The same as argv: private filesystems whose use is reported at the end.
+  std::uint32_t disk_paths;      ///< As CommandBlock::argv: private filesystems whose use is reported at the end.
   std::uint32_t clone_flags;     ///< Of init, without CLONE_INTO_CGROUP.
   std::uint64_t wall_ns;         ///< Or kNoDeadline.
   std::uint32_t init_is_pid1;    ///< 0: no pid namespace; init has to find what is left.
   std::uint32_t init_is_scoped;  ///< 1: kScopeSignals is in force.
-  std::uint32_t pad;
   std::uint32_t terminal;
+  std::uint32_t trace_filter;  ///< As filter; for kTraceFilter.
+  std::uint32_t trace_filter_length;
+  std::uint32_t pad;
 };
 inline constexpr std::uint64_t kNoDeadline = ~std::uint64_t{0};
 
@@ -122,6 +139,15 @@ inline const Step* Steps(const LaunchPlan& plan) { return reinterpret_cast<const
 inline const std::uint32_t* Offsets(const LaunchPlan& plan, std::uint32_t offset) {
   return reinterpret_cast<const std::uint32_t*>(Text(plan, offset));
 }
+inline const CommandBlock* OwnCommand(const LaunchPlan& plan) {
+  return plan.command == 0 ? nullptr : reinterpret_cast<const CommandBlock*>(Text(plan, plan.command));
+}
+inline const char* Text(const CommandBlock& command, std::uint32_t offset) {
+  return reinterpret_cast<const char*>(&command) + offset;
+}
+inline const std::uint32_t* Offsets(const CommandBlock& command, std::uint32_t offset) {
+  return reinterpret_cast<const std::uint32_t*>(Text(command, offset));
+}
 inline const sock_filter* Filter(const LaunchPlan& plan, std::uint32_t offset) {
   return reinterpret_cast<const sock_filter*>(Text(plan, offset));
 }
@@ -130,12 +156,16 @@ inline const sock_filter* Filter(const LaunchPlan& plan, std::uint32_t offset) {
 enum class ReportKind : std::uint32_t {
   kSetupFailed,  ///< step, error: the command never ran
   kExecFailed,   ///< error: nothing by that name inside, or not executable
+  kPrepared,     ///< all steps before the command are done; init waits for the command
   kTerminal,     ///< carries the pseudo-terminal's master
   kListener,     ///< carries the seccomp listener
+  kTraceMe,      ///< sent by the command itself, which waits to be traced; carries its credentials
   kStarted,      ///< the command's own program runs
-  kEnded,        ///< status, disk
-  kDeadline,     ///< init ended it because of wall_ns; disk
+  kEnded,        ///< status, usage; nothing but init is left in the sandbox
+  kDeadline,     ///< init ended it because of wall_ns; usage, as above
 };
+
+inline constexpr ReportKind kLastReportKind = ReportKind::kDeadline;
 
 struct DiskUse {
   std::uint64_t used_bytes;
@@ -150,6 +180,9 @@ struct Report {
   std::int32_t error;   ///< errno
   std::int32_t detail;  ///< Which call of the step, counted from 0.
   std::int32_t status;  ///< As from waitpid.
+  std::uint32_t pad;
+  std::uint64_t cpu_ns;       ///< Of all processes that were waited for.
+  std::uint64_t memory_peak;  ///< Of the largest of them.
   DiskUse disk[kMaxDisks];
 };
 

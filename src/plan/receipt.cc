@@ -103,6 +103,7 @@ void Writer::Filters() {
       Held("landlock", fmt::format("ABI {}, scopes for signals and abstract sockets", facts_.landlock_abi));
     }
   }
+  if (draft_.request.tracing == Tracing::kOn) Held("trace", "ptrace and seccomp(SECCOMP_RET_TRACE): records only");
   const bool holds_some = draft_.Privileged() || draft_.HasNamespaces();
   Held("capabilities", holds_some ? "all dropped, bounding set included" : "none held");
   Held("no_new_privs", "prctl(PR_SET_NO_NEW_PRIVS)");

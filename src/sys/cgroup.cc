@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <ctime>
@@ -17,6 +17,7 @@
 #include <belljar/limit.h>
 
 #include "sys/files.h"
+#include "sys/proc_text.h"
 
 namespace belljar::sys {
 namespace {
@@ -38,25 +39,17 @@ Expected<void> WriteTo(const std::string& path, const std::string& text) {
   return {};
 }
 
-std::uint64_t ReadNumber(const std::string& path) {
-  const auto text = ReadSmallFile(path, 64).value_or("");
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-// The number behind `key` in the text of a flat keyed file.
-std::uint64_t KeyedNumber(std::string_view text, std::string_view key) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    at = end + 1;
-    if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ' ') continue;
-    std::uint64_t value = 0;
-    std::from_chars(line.data() + key.size() + 1, line.data() + line.size(), value);
-    return value;
-  }
-  return 0;
+// The contents of a small file that stays open; empty when it is not.
+struct Contents {
+  std::array<char, 1024> bytes;
+  std::size_t length = 0;
+  std::string_view text() const { return {bytes.data(), length}; }
+};
+Contents ReadAgain(const base::UniqueFd& fd) {
+  Contents contents;
+  const ssize_t got = ::pread(fd.get(), contents.bytes.data(), contents.bytes.size(), 0);
+  if (got > 0) contents.length = static_cast<std::size_t>(got);
+  return contents;
 }
 
 std::uint64_t ReadKeyed(const std::string& path, std::string_view key) {
@@ -102,6 +95,8 @@ Expected<Cgroup> Cgroup::Create(const CgroupLayout& layout, const std::string& n
   auto limited =
       layout.version == CgroupVersion::kV2 ? cgroup.LimitV2(limits) : cgroup.LimitV1(limits, Below(layout.cpu, name));
   if (!limited) return std::unexpected(limited.error());
+  cgroup.memory_limited_ = limits.memory != kUnlimited;
+  cgroup.processes_limited_ = limits.processes != kUnlimited;
   if (auto opened = cgroup.OpenEntry(entry); !opened) return std::unexpected(opened.error());
   if (auto opened = cgroup.OpenEvents(limits); !opened) return std::unexpected(opened.error());
   return cgroup;
@@ -115,6 +110,12 @@ Expected<void> Cgroup::LimitV1(const CgroupLimits& limits, const std::string& cp
     const std::string swap = memory_ + "/memory.memsw.limit_in_bytes";
     if (::access(swap.c_str(), F_OK) == 0) {
       if (auto done = WriteTo(swap, value); !done) return done;
+    }
+    // Buffers of TCP and UDP are counted apart in v1, and only once they have a limit of their own. Absent where the
+    // kernel was started without it.
+    const std::string sockets = memory_ + "/memory.kmem.tcp.limit_in_bytes";
+    if (::access(sockets.c_str(), F_OK) == 0) {
+      if (auto done = WriteTo(sockets, std::to_string(limits.memory / 4)); !done) return done;
     }
   }
   if (!pids_.empty() && limits.processes != kUnlimited) {
@@ -161,47 +162,46 @@ Expected<void> Cgroup::LimitV2(const CgroupLimits& limits) {
   return {};
 }
 
+// All that is read while it runs or at its end is opened at the start, which may be ahead of the run.
 Expected<void> Cgroup::OpenEvents(const CgroupLimits& limits) {
-  if (!pids_.empty() && limits.processes != kUnlimited) {
-    pids_events_.Reset(::open((pids_ + "/pids.events").c_str(), O_RDONLY | O_CLOEXEC));
-    if (!pids_events_.valid()) return std::unexpected(Failed("open " + pids_ + "/pids.events"));
+  const bool v2 = version_ == CgroupVersion::kV2;
+  const auto open = [](base::UniqueFd& fd, const std::string& path) -> Expected<void> {
+    fd.Reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd.valid()) return std::unexpected(Failed("open " + path));
+    return {};
+  };
+  if (!pids_.empty()) {
+    // Not there before Linux 6.1: then a watcher's count has to do.
+    pids_peak_.Reset(::open((pids_ + "/pids.peak").c_str(), O_RDONLY | O_CLOEXEC));
+    if (auto opened = open(pids_events_, pids_ + "/pids.events"); !opened) return opened;
     (void)TakeRefusedForks();
   }
-  if (memory_.empty() || limits.memory == kUnlimited) return {};
-  if (version_ == CgroupVersion::kV2) {
-    oom_event_.Reset(::open((memory_ + "/memory.events").c_str(), O_RDONLY | O_CLOEXEC));
-    if (!oom_event_.valid()) return std::unexpected(Failed("open " + memory_ + "/memory.events"));
-    return {};
-  }
+  if (memory_.empty()) return {};
+  // Likewise: memory.peak came with 5.19.
+  memory_peak_.Reset(
+      ::open((memory_ + (v2 ? "/memory.peak" : "/memory.max_usage_in_bytes")).c_str(), O_RDONLY | O_CLOEXEC));
+  if (auto opened = open(oom_control_, memory_ + (v2 ? "/memory.events" : "/memory.oom_control")); !opened)
+    return opened;
+  if (v2 || limits.memory == kUnlimited) return {};
   oom_event_.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  oom_control_.Reset(::open((memory_ + "/memory.oom_control").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!oom_event_.valid() || !oom_control_.valid()) return std::unexpected(Failed("watch " + memory_));
+  if (!oom_event_.valid()) return std::unexpected(Failed("watch " + memory_));
   return WriteTo(memory_ + "/cgroup.event_control", fmt::format("{} {}", oom_event_.get(), oom_control_.get()));
 }
 
-std::uint64_t Cgroup::TakeRefusedForks() const {
-  char text[256];
-  const ssize_t length = ::pread(pids_events_.get(), text, sizeof text, 0);
-  return length > 0 ? KeyedNumber({text, static_cast<std::size_t>(length)}, "max") : 0;
-}
+std::uint64_t Cgroup::TakeRefusedForks() const { return KeyedNumber(ReadAgain(pids_events_).text(), "max"); }
 
 std::uint64_t Cgroup::CpuNs() const {
   if (cpuacct_.empty()) return 0;
   if (version_ == CgroupVersion::kV2) return ReadKeyed(cpuacct_ + "/cpu.stat", "usage_usec") * 1000;
-  return ReadNumber(cpuacct_ + "/cpuacct.usage");
+  return FirstNumber(ReadSmallFile(cpuacct_ + "/cpuacct.usage", 64).value_or(""));
 }
 
 CgroupUsage Cgroup::Usage() const {
   CgroupUsage usage{.cpu_ns = CpuNs()};
-  const bool v2 = version_ == CgroupVersion::kV2;
-  if (!memory_.empty()) {
-    usage.memory_peak = ReadNumber(memory_ + (v2 ? "/memory.peak" : "/memory.max_usage_in_bytes"));
-    usage.oom_kills = ReadKeyed(memory_ + (v2 ? "/memory.events" : "/memory.oom_control"), "oom_kill");
-  }
-  if (!pids_.empty()) {
-    usage.processes_peak = ReadNumber(pids_ + "/pids.peak");
-    usage.processes_refused = ReadKeyed(pids_ + "/pids.events", "max");
-  }
+  usage.memory_peak = FirstNumber(ReadAgain(memory_peak_).text());
+  usage.oom_kills = KeyedNumber(ReadAgain(oom_control_).text(), "oom_kill");
+  usage.processes_peak = FirstNumber(ReadAgain(pids_peak_).text());
+  usage.processes_refused = KeyedNumber(ReadAgain(pids_events_).text(), "max");
   return usage;
 }
 

@@ -51,9 +51,12 @@ class Cgroup {
   /// Files that a process joins by writing "0" into; none for CgroupEntry::kClone.
   const std::vector<base::UniqueFd>& join_fds() const { return join_; }
   /// Readable (v1) or with a priority event (v2) when memory ran out; -1 when memory is not limited.
-  int oom_event_fd() const { return oom_event_.get(); }
+  int oom_event_fd() const {
+    if (!memory_limited_) return -1;
+    return version_ == CgroupVersion::kV2 ? oom_control_.get() : oom_event_.get();
+  }
   /// Has a priority event when a fork was refused; -1 when processes are not limited.
-  int processes_event_fd() const { return pids_events_.get(); }
+  int processes_event_fd() const { return processes_limited_ ? pids_events_.get() : -1; }
   /// How many forks were refused so far; re-arms processes_event_fd().
   std::uint64_t TakeRefusedForks() const;
 
@@ -68,9 +71,13 @@ class Cgroup {
   std::vector<std::string> paths_;
   base::UniqueFd directory_;
   std::vector<base::UniqueFd> join_;
-  base::UniqueFd oom_event_;
-  base::UniqueFd oom_control_;
+  base::UniqueFd oom_event_;    ///< v1: an eventfd.
+  base::UniqueFd oom_control_;  ///< v1: memory.oom_control; v2: memory.events.
+  base::UniqueFd memory_peak_;
   base::UniqueFd pids_events_;
+  base::UniqueFd pids_peak_;
+  bool memory_limited_ = false;
+  bool processes_limited_ = false;
 
   Expected<void> LimitV1(const CgroupLimits& limits, const std::string& cpu);
   Expected<void> LimitV2(const CgroupLimits& limits);

@@ -4,41 +4,25 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string_view>
 
 #include "sys/files.h"
+#include "sys/proc_text.h"
 
 namespace belljar::sys {
 namespace {
 
 constexpr char kMountPoint[] = "/sys/fs/cgroup";
 
-// The caller's path in the hierarchy of `controller` ("" is v2's), from lines like "4:memory:/a/b".
-std::string OwnPath(std::string_view text, std::string_view controller) {
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string_view::npos || second == std::string_view::npos) continue;
-    std::string_view names = line.substr(first + 1, second - first - 1);
-    const std::string path(line.substr(second + 1));
-    if (names.empty() && controller.empty()) return path;
-    while (!names.empty()) {
-      const std::string_view name = names.substr(0, names.find(','));
-      names.remove_prefix(std::min(name.size() + 1, names.size()));
-      if (!controller.empty() && name == controller) return path;
-    }
-  }
-  return {};
-}
-
 std::string V1Directory(std::string_view own, const char* controller) {
-  const std::string path = OwnPath(own, controller);
+  const std::string path = CgroupPath(own, controller);
   if (path.empty()) return {};
   std::string directory = std::string(kMountPoint) + "/" + controller + (path == "/" ? "" : path);
-  // Inside a container the path may be the host's and not exist here; the hierarchy's root is the container's then.
-  if (Status(directory).kind != FileKind::kDirectory) directory = std::string(kMountPoint) + "/" + controller;
+  // Inside a container the path may be the host's and not exist here; the hierarchy's root is the container's then. One
+  // that is there and can't be looked at is no reason to leave it, and the limits that somebody has set on it.
+  if (::access(directory.c_str(), F_OK) != 0 && errno == ENOENT)
+    directory = std::string(kMountPoint) + "/" + controller;
   return ::access(directory.c_str(), W_OK) == 0 ? directory : std::string();
 }
 
@@ -64,7 +48,7 @@ bool GivesControllers(const std::string& directory) {
 
 CgroupLayout FindV2(std::string_view own) {
   CgroupLayout layout{.version = CgroupVersion::kV2};
-  std::string path = OwnPath(own, "");
+  std::string path = CgroupPath(own, "");
   if (path == "/") path.clear();
   // The nearest ancestor that this caller may use; moving a process needs write access to the common ancestor.
   for (;;) {

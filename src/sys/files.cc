@@ -1,12 +1,15 @@
 #include "sys/files.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <climits>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 
 #include "base/unique_fd.h"
@@ -41,6 +44,18 @@ std::optional<std::string> ReadLink(const std::string& path) {
   return std::string(target.data(), static_cast<std::size_t>(length));
 }
 
+std::optional<std::string> ReadLinkInRoot(int root, const std::string& path) {
+  open_how how{};
+  how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS;
+  const base::UniqueFd fd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
+  if (!fd.valid()) return std::nullopt;
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = ::readlinkat(fd.get(), "", target.data(), target.size());
+  if (length < 0) return std::nullopt;
+  return std::string(target.data(), static_cast<std::size_t>(length));
+}
+
 std::optional<std::string> RealPath(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
   if (real == nullptr) return std::nullopt;
@@ -70,8 +85,31 @@ std::string ReadHead(const std::string& path, std::size_t limit) {
   return text;
 }
 
+bool IsReadable(const std::string& path) {
+  const bool directory = Status(path).kind == FileKind::kDirectory;
+  return ::access(path.c_str(), directory ? R_OK | X_OK : R_OK) == 0;
+}
+
+bool IsWritable(const std::string& path) {
+  const bool directory = Status(path).kind == FileKind::kDirectory;
+  return ::access(path.c_str(), directory ? W_OK | X_OK : W_OK) == 0;
+}
+
 bool IsExecutable(const std::string& path) {
   return Status(path).kind == FileKind::kFile && ::access(path.c_str(), X_OK) == 0;
+}
+
+std::optional<std::uint64_t> BirthNs(const std::string& path) {
+  struct statx status{};
+  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &status) != 0) return std::nullopt;
+  if ((status.stx_mask & STATX_BTIME) == 0) return std::nullopt;
+  return static_cast<std::uint64_t>(status.stx_btime.tv_sec) * 1'000'000'000 + status.stx_btime.tv_nsec;
+}
+
+std::uint64_t FileClockNs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 std::string CurrentDirectory() {

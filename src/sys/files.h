@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,14 +26,25 @@ FileStatus Status(const std::string& path);
 /// Does not follow a symlink at the end of the path.
 FileStatus LinkStatus(const std::string& path);
 std::optional<std::string> ReadLink(const std::string& path);
+/// The same in another root, given as a descriptor: nothing on the way may be a link, and no path leads out of it.
+std::optional<std::string> ReadLinkInRoot(int root, const std::string& path);
 /// The path without symlinks, "." and ".."; nothing when it does not exist.
 std::optional<std::string> RealPath(const std::string& path);
 /// At most `limit` bytes; nothing when the file can't be read or is larger.
 std::optional<std::string> ReadSmallFile(const std::string& path, std::size_t limit);
 /// The first bytes of a file, at most `limit`; empty when it can't be read.
 std::string ReadHead(const std::string& path, std::size_t limit);
+/// True when the caller may read it; a directory also be in it.
+bool IsReadable(const std::string& path);
+/// True when the caller may change it; of a directory, what is in it.
+bool IsWritable(const std::string& path);
 /// True when this process may execute the file.
 bool IsExecutable(const std::string& path);
+/// When it was made, in nanoseconds since 1970; nothing where that is not known. Links are not followed.
+std::optional<std::uint64_t> BirthNs(const std::string& path);
+/// The clock that BirthNs goes by; what it says of a file may be up to a tick (10 ms) in the past, as stamps are
+/// coarser.
+std::uint64_t FileClockNs();
 std::string CurrentDirectory();
 /// True when `path` is `directory` or below it. Both absolute and normal.
 bool IsWithin(std::string_view path, std::string_view directory);

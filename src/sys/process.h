@@ -72,4 +72,8 @@ std::string MakeRunId();
 /// A random UUID (version 4).
 std::string MakeUuid();
 
+/// Makes this process the parent of all that its children leave behind. False, and nothing is changed, when it has
+/// children already: orphans could then not be told from them.
+bool AdoptOrphans();
+
 }  // namespace belljar::sys

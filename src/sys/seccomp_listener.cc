@@ -18,7 +18,12 @@ void SeccompListener::Refuse(const Call& call, int error) {
   seccomp_notif_resp answer{};
   answer.id = call.id;
   answer.error = -error;
-  (void)::ioctl(fd_.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer);
+  int done = 0;
+  while ((done = ::ioctl(fd_.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer)) != 0 && errno == EINTR) {
+  }
+  // ENOENT: the caller is dead. Any other that got no answer would wait for ever; without a listener the kernel
+  // answers.
+  if (done != 0 && errno != ENOENT) Close();
 }
 
 }  // namespace belljar::sys

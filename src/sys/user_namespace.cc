@@ -33,8 +33,8 @@ class Holder {
     }
   }
   ~Holder() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
+    // One that can't be killed ends with this process; to wait for it would be to wait for ever.
+    if (pid_ <= 0 || ::kill(pid_, SIGKILL) != 0) return;
     while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
     }
   }

@@ -115,6 +115,8 @@ def test_daemon_ends_with_the_command(level, shared):
 
 @both
 def test_background_child_holds_stdout(level):
+    with pytest.raises(subprocess.TimeoutExpired):  # The control: whoever reads to the end waits for the child.
+        subprocess.run(["/bin/sh", "-c", "timeout 2 sleep 15 & echo done"], stdout=subprocess.PIPE, timeout=0.5)
     began = time.monotonic()
     result = run_json("--level", level, "--wall", "20s", "--", "/bin/sh", "-c", "sleep 15 & echo done")
     assert time.monotonic() - began < 5
@@ -149,6 +151,8 @@ def test_memory_bomb(level, where):
 @pytest.mark.parametrize("where", ["shm", "tmp", "workdir"])
 def test_memory_in_files_is_charged(where):
     """Private filesystems live in memory: larger than the limit, they must count against it."""
+    control = run_json("--memory", "256M", "--disk", "1G", "--tmp", "1G", *inside("kernel", "memory", where, 100))
+    assert "used 100" in control["stdout"], "with room enough it does fill them"
     result = run_json("--memory", "64M", "--disk", "1G", "--tmp", "1G", "--wall", "30s", *inside("kernel", "memory", where, 500))
     if by_cgroup(result, "memory limit"):
         assert result.verdict == "out_of_memory", result
@@ -179,6 +183,7 @@ def test_memory_below_the_limit_is_fine():
 
 @both
 def test_disk_fill(level, tmp_path):
+    assert "used 50" in outside("memory", "workdir", 50, cwd=tmp_path).stdout
     host_before = shutil.disk_usage("/").used
     result = run_json("--disk", "16M", "--memory", "512M", *inside(level, "memory", "workdir", 300))
     assert result.verdict == "disk_limit", result
@@ -200,7 +205,8 @@ def test_full_disk_that_the_command_survives_is_no_verdict():
 
 
 @both
-def test_inode_fill(level):
+def test_inode_fill(level, tmp_path):
+    assert "done 1000 of" in outside("disk", "files", 1000, cwd=tmp_path).stdout
     result = run_json("--files", "500", *inside(level, "disk", "files", 5000))
     assert result.verdict == "disk_limit", result
     assert "--files" in result["message"]
@@ -208,8 +214,9 @@ def test_inode_fill(level):
 
 
 @both
-def test_sparse_terabyte(level):
+def test_sparse_terabyte(level, tmp_path):
     """It may be made (it takes no room) or be refused, but it must not be copied, counted as used, or left behind."""
+    assert "done" in outside("disk", "sparse", 1 << 40, cwd=tmp_path).stdout
     result = run_json("--wall", "20s", *inside(level, "disk", "sparse", 1 << 40))
     assert result.verdict in ("exited", "file_size", "disk_limit"), result
     assert result["usage"]["disk_bytes"] < 1 << 30
@@ -246,11 +253,41 @@ def test_exhaustion_stays_inside(level, what):
     assert after.verdict in ("exited", "out_of_memory") and not after["stdout"].startswith("got 0 "), after
 
 
+IN_FLIGHT = """
+import array, errno, socket, time
+kept = []
+try:
+    for _ in range(20):
+        kept.append(socket.socketpair())
+        for _ in range(200):
+            kept[-1][0].sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0]))])
+except OSError as error:
+    print(errno.errorcode[error.errno], flush=True)
+time.sleep(20)
+"""
+
+
+@both
+def test_descriptors_in_flight_keep_no_other_run_from_starting(level):
+    """The kernel counts them for a whole user. A guest may use up what its own limit allows, and others start all the same."""
+    first = subprocess.Popen([harness.BELLJAR, "run", "--level", level, "--", harness.PYTHON, "-c", IN_FLIGHT], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, text=True)
+    try:
+        assert first.stdout.readline() == "ETOOMANYREFS\n", "it did use them up"
+        for _ in range(3):
+            assert run_json("--level", level, "--", "/bin/echo", "second")["stdout"] == "second\n"
+    finally:
+        first.terminate()
+        first.communicate(timeout=20)
+
+
 # -- 62 CPU time ---------------------------------------------------------------------------------------------------------
 
 @both
 @pytest.mark.parametrize("way", [["1"], ["8"], ["1", "fork"]], ids=["one", "threads", "children"])
 def test_cpu_time(level, way):
+    control = subprocess.run(["timeout", "-s", "KILL", "0.6", harness.guest("spin"), *way], capture_output=True)
+    assert control.returncode in (137, -9), "outside nothing else ends it"
     result = run_json("--cpu-time", "400ms", "--wall", "20s", *inside(level, "spin", *way))
     assert result.verdict == "cpu_time", result
     assert result.status == 124
@@ -269,6 +306,7 @@ def test_sleep_uses_no_cpu_time():
 
 @both
 def test_zombies_are_reaped(level):
+    assert re.match(r"seen \d+", outside("zombies", 20).stdout)
     result = run_json("--processes", "150", *inside(level, "zombies", 400))
     assert result.verdict == "exited" and result["exit_code"] == 0, result
     seen = int(re.match(r"seen (\d+)", result["stdout"])[1])
@@ -279,6 +317,8 @@ def test_zombies_are_reaped(level):
 @both
 @pytest.mark.parametrize("kind", ["text", "ansi", "binary", "lines", "both"])
 def test_endless_flood_ends_at_the_deadline(level, kind):
+    control = subprocess.run(["timeout", "-s", "KILL", "0.2", harness.guest("flood"), kind, "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert len(control.stdout) > 1 << 16 and control.returncode in (137, -9), "outside it does not end by itself"
     result = run_json("--wall", "500ms", "--output", "16K", *inside(level, "flood", kind, 0))
     assert result.verdict == "timed_out", result
     assert result["stdout_bytes"] > 1 << 20

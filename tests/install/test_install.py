@@ -32,7 +32,7 @@ def example(tmp_path):
 
 def test_installed_files(prefix):
     names = {str(p.relative_to(prefix)) for p in prefix.glob("**/*") if p.is_file()}
-    for wanted in ("bin/belljar", "include/belljar/belljar.h", "include/belljar/engine.h"):
+    for wanted in ("bin/belljar", "libexec/belljar/belljar-corpus", "include/belljar/belljar.h", "include/belljar/engine.h"):
         assert wanted in names
     assert any(n.endswith("/libbelljar.a") for n in names)
     assert any(n.endswith("/pkgconfig/belljar.pc") for n in names)
@@ -43,6 +43,11 @@ def test_installed_files(prefix):
 
 def test_installed_program_runs(prefix):
     assert run(prefix / "bin/belljar", "run", "--", "/bin/echo", "hello") == "hello\n"
+
+
+def test_installed_program_proves_itself(prefix):
+    """The attacks are found in ../libexec/belljar, wherever the prefix is."""
+    assert "0 escaped" in run(prefix / "bin/belljar", "prove", "A1a", "C42a")
 
 
 def test_each_public_header_compiles_alone(prefix, tmp_path):
@@ -67,3 +72,15 @@ def test_example_by_pkg_config(prefix, example):
     program = example / "by-pkg-config"
     run("g++", "-std=c++23", example / "example.cc", "-o", program, *flags)
     assert run(program).strip() == SAID
+
+
+def test_release_can_not_leave_a_guard_out(tmp_path):
+    """`prove --without` weakens sandboxes; it exists in test builds alone."""
+    root = HERE.parents[1]
+    run("cmake", "-G", "Ninja", "-S", root, "-B", tmp_path, "-DCMAKE_BUILD_TYPE=Release", "-DBELLJAR_TESTS=OFF")
+    run("cmake", "--build", tmp_path, "--target", "belljar", "belljar-corpus")
+    program = tmp_path / "src/cli/belljar"
+    done = subprocess.run([program, "prove", "--without", "seccomp", "A1a"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "--without" in done.stderr
+    assert b"Test builds only" not in program.read_bytes()
+    assert "0 escaped" in run(program, "prove", "A1a")

@@ -1,0 +1,182 @@
+// Sandboxes made ahead: the same results as others, each used once, and nothing left of them.
+#include <belljar/engine.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <thread>
+
+namespace belljar {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Children of this process, all threads' together.
+std::size_t Children() {
+  std::size_t count = 0;
+  DIR* tasks = ::opendir("/proc/self/task");
+  while (const dirent* entry = ::readdir(tasks)) {
+    std::ifstream list(std::string("/proc/self/task/") + entry->d_name + "/children");
+    count += static_cast<std::size_t>(std::distance(std::istream_iterator<int>(list), {}));
+  }
+  ::closedir(tasks);
+  return count;
+}
+
+class Warm : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = Engine::Open({.warm = 3});
+    ASSERT_TRUE(opened);
+    engine_.emplace(std::move(*opened));
+    const auto ready = engine_->Prepare({}, 1);
+    // Where user namespaces are forbidden nothing can be made ahead, and the engine says so.
+    if (!ready) GTEST_SKIP() << ready.error().Text();
+  }
+  Result Run(const std::vector<std::string>& argv, const Policy& policy = {}, const RunOptions& options = {}) {
+    EXPECT_TRUE(engine_->Prepare(policy, 1));
+    auto result = engine_->Run(policy, argv, options);
+    EXPECT_TRUE(result) << result.error().Text();
+    return result ? std::move(*result) : Result{};
+  }
+  std::optional<Engine> engine_;
+};
+
+TEST_F(Warm, TellsTheSameAsACold) {
+  auto cold = Engine::Open();
+  ASSERT_TRUE(cold);
+  const std::vector<std::string> argv = {"/bin/sh", "-c", "cat; echo err >&2; pwd; id -u; echo $A; ls /; exit 3"};
+  const Policy policy = Policy().Env("A", "b");
+  RunOptions options = Stdin("in ");
+  const Result warm = Run(argv, policy, options);
+  const auto other = cold->Run(policy, argv, options);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(warm.verdict, Verdict::kExited) << warm.message;
+  EXPECT_EQ(warm.exit_code, 3);
+  EXPECT_EQ(warm.out.data, other->out.data);
+  EXPECT_EQ(warm.err.data, other->err.data);
+  ASSERT_EQ(warm.receipt.guards.size(), other->receipt.guards.size());
+  for (std::size_t i = 0; i < warm.receipt.guards.size(); ++i) {
+    EXPECT_EQ(warm.receipt.guards[i].state, other->receipt.guards[i].state) << warm.receipt.guards[i].guard;
+  }
+}
+
+TEST_F(Warm, IsUsedOnce) {
+  for (int i = 0; i < 4; ++i) {
+    const Result result =
+        Run({"/bin/sh", "-c", "ls -A /workspace /tmp/home; echo $$; echo x > /workspace/x; hostname"});
+    EXPECT_EQ(result.out.data, "/tmp/home:\n\n/workspace:\n2\nbelljar\n") << result.err.data;
+  }
+}
+
+TEST_F(Warm, VerdictsAreTheSame) {
+  EXPECT_EQ(Run({"sleep", "60"}, Policy().Wall("100ms")).verdict, Verdict::kTimedOut);
+  EXPECT_EQ(Run({"no-such-program"}).exit_code, 127);
+  EXPECT_EQ(Run({"/etc/passwd"}).exit_code, 126);
+  const Result killed = Run({"/bin/sh", "-c", "kill -9 $$"});
+  EXPECT_EQ(killed.verdict, Verdict::kSignaled);
+  EXPECT_EQ(killed.signal, 9);
+  const Result denied = Run({"/usr/bin/unshare", "--user", "true"});
+  EXPECT_NE(std::ranges::find(denied.denials, "unshare", &Denial::operation), denied.denials.end());
+  EXPECT_EQ(Run({"/bin/sh", "-c", "yes > /workspace/f; exit 1"}, Policy().Disk("1M")).verdict, Verdict::kDiskLimit);
+}
+
+TEST_F(Warm, BackgroundChildrenAreGoneWhenItReturns) {
+  char path[] = "/tmp/belljar-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(path), nullptr);
+  const Policy policy = Policy().ReadWrite(path, "/workspace");
+  const Result result = Run({"/bin/sh", "-c", "(while :; do echo >> beat; done) & sleep 0.05"}, policy);
+  EXPECT_TRUE(result.ok()) << result.message;
+  const std::string file = std::string(path) + "/beat";
+  struct stat before{};
+  struct stat after{};
+  ASSERT_EQ(::stat(file.c_str(), &before), 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  ASSERT_EQ(::stat(file.c_str(), &after), 0);
+  EXPECT_GT(before.st_size, 0);
+  EXPECT_EQ(before.st_size, after.st_size);
+  ::unlink(file.c_str());
+  ::rmdir(path);
+}
+
+TEST_F(Warm, AReplacedDirectoryIsSeen) {
+  char path[] = "/tmp/belljar-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(path), nullptr);
+  const std::string data = std::string(path) + "/data";
+  const std::string old = std::string(path) + "/old";
+  ASSERT_EQ(::mkdir(data.c_str(), 0755), 0);
+  const Policy policy = Policy().ReadOnly(data, "/data");
+  ASSERT_TRUE(engine_->Prepare(policy, 1));
+  ASSERT_EQ(::rename(data.c_str(), old.c_str()), 0);
+  ASSERT_EQ(::mkdir(data.c_str(), 0755), 0);
+  std::ofstream(data + "/new") << "new";
+  const auto result = engine_->Run(policy, {"/bin/cat", "/data/new"});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->out.data, "new");
+  ::unlink((data + "/new").c_str());
+  for (const std::string& directory : {data, old, std::string(path)}) ::rmdir(directory.c_str());
+}
+
+TEST_F(Warm, OneThatDiedIsReplacedByACold) {
+  const std::size_t before = Children();
+  ASSERT_GT(before, 0U);
+  // All our children are prepared sandboxes and their janitors; what runs in them can't be told apart, so all must go.
+  DIR* tasks = ::opendir("/proc/self/task");
+  std::set<int> pids;
+  while (const dirent* entry = ::readdir(tasks)) {
+    std::ifstream list(std::string("/proc/self/task/") + entry->d_name + "/children");
+    pids.insert(std::istream_iterator<int>(list), {});
+  }
+  ::closedir(tasks);
+  for (const int pid : pids) ::kill(pid, SIGKILL);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto result = engine_->Run({}, {"/bin/echo", "alive"});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->out.data, "alive\n") << result->message;
+}
+
+TEST_F(Warm, NothingIsLeftOfAnEngine) {
+  ASSERT_TRUE(engine_->Prepare({}, 3));
+  EXPECT_GT(Children(), 0U);
+  engine_.reset();
+  EXPECT_EQ(Children(), 0U);
+}
+
+TEST_F(Warm, ManyThreadsAtOnce) {
+  std::atomic<int> good = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 12; ++i) {
+        const std::string word = std::to_string(t) + "-" + std::to_string(i);
+        // Two shapes, so that they compete for the pool.
+        const Policy policy = i % 2 == 0 ? Policy() : Policy().Memory("256M");
+        const auto result = engine_->Run(policy, {"/bin/echo", word});
+        if (result && result->ok() && result->out.data == word + "\n") ++good;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, 48);
+}
+
+TEST(Cold, SaysThatItKeepsNoneReady) {
+  auto engine = Engine::Open();
+  ASSERT_TRUE(engine);
+  const auto prepared = engine->Prepare({}, 1);
+  ASSERT_FALSE(prepared);
+  EXPECT_NE(prepared.error().Text().find("warm"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace belljar

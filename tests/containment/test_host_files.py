@@ -1,0 +1,97 @@
+"""Ways to the host's files by links, mounts and hidden paths: each once worked.
+"""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+import harness
+from forms import NOT_RUN, contents, mistake
+from harness import belljar
+
+
+def plant(project, target, name="a"):
+    """A guest leaves a symlink in a directory that it may write."""
+    done = belljar("--rw", f"{project}:/workspace", "--", "/bin/ln", "-s", target, f"/workspace/{name}")
+    assert done.returncode == 0 and os.readlink(project / name) == str(target), done
+
+
+@pytest.mark.parametrize("target", ["a", "a/new", "a/new/c", "a/sub/new"])
+@pytest.mark.parametrize("source", ["data", "data/file"])
+def test_planted_link_does_not_move_a_mount_point(target, source, shared, project, data, victim):
+    """Mount points are made where the caller said, never where a guest of an earlier run has pointed."""
+    plant(project, victim)
+    before = contents(shared)
+    done = belljar("--rw", f"{project}:/workspace", "--ro", f"{shared / source}:/workspace/{target}", "--", "/bin/cat",
+                   f"/workspace/{target}", "/workspace/a/file")
+    mistake(done, f"/workspace/{target}")
+    assert contents(shared) == before, "nothing is made on the host"
+
+
+@pytest.mark.parametrize("access", ["--ro", "--rw"])
+@pytest.mark.parametrize("beneath", ["", "/sub", "/file"])
+@pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
+def test_planted_link_is_no_source(access, beneath, relative, project, victim):
+    plant(project, pathlib.Path("../victim") if relative else victim)
+    done = belljar(access, f"{project}/a{beneath}:/data", "--", "/bin/sh", "-c", "ls /data; cat /data /data/file")
+    mistake(done, f"{project}/a", "victim")
+    assert "SECRET" not in done.stdout
+
+
+def test_source_without_links(victim):
+    """The control of the tests above."""
+    done = belljar("--ro", f"{victim}/sub:/data", "--", "/bin/cat", "/data/file")
+    assert done.stdout == "SECRET", done
+
+
+def test_mount_beneath_a_mount(project, data):
+    mounts = ["--rw", f"{project}:/workspace", "--ro", f"{data}:/workspace/x", "--ro", f"{data}/file:/workspace/y"]
+    script = ["--", "/bin/sh", "-c", "cat x/file y; echo new > made; echo new > x/made"]
+    mistake(belljar(*mounts, *script), "/workspace/x")
+    assert contents(project) == [] and contents(data) == ["file"], "nothing is made on the host"
+    (project / "x").mkdir()
+    (project / "y").touch()
+    done = belljar(*mounts, *script)
+    assert done.stdout == "DATADATA" and "Read-only" in done.stderr, done
+    assert contents(project) == ["made", "x", "y"] and contents(data) == ["file"]
+
+
+def test_hide_beneath_a_writable_mount_is_refused(victim):
+    """A guest could rename what holds the hidden path and find it under another name."""
+    for hidden in ("/data/sub", "/data/sub/file", "/data/not-there"):
+        mistake(belljar("--rw", f"{victim}:/data", "--hide", hidden, "--", "/bin/true"), hidden, "/data")
+
+
+def test_hide_beneath_a_read_only_mount(victim):
+    done = belljar("--ro", f"{victim}:/data", "--hide", "/data/sub", "--hide", "/data/file", "--", "/bin/sh", "-c",
+                   "ls -A /data/sub; cat /data/file /data/sub/file; mv /data/sub /data/other; cat /data/other/file; echo end")
+    assert done.stdout == "end\n", done
+
+
+def test_hidden_directory_shows_nothing_of_another_mount(data, victim):
+    """Whatever the guest mounts over the sandbox's own directories, what covers hidden paths is empty."""
+    for target in ("/sys", "/etc", "/opt"):
+        done = belljar("--ro", f"{data}:{target}", "--ro", f"{victim}:/data", "--hide", "/data/sub", "--", "/bin/sh", "-c",
+                       f"ls -A /data/sub; cat /data/sub/file; cat {target}/file")
+        assert done.stdout == "DATA" or done.returncode == NOT_RUN, done
+
+
+@pytest.mark.parametrize("access", ["--ro", "--rw"])
+@pytest.mark.parametrize("source", ["/proc", "/proc/self/root", "/proc/self/cwd", "/proc/{pid}", "/proc/{pid}/root", "/sys", "/dev"])
+def test_filesystems_of_the_kernel_are_no_sources(access, source, victim):
+    """Refused, or nothing of the host's processes, files and devices comes in by them, and no setting can be written."""
+    word = harness.token()
+    host = subprocess.Popen(["/bin/sh", "-c", "sleep 20; :", word], cwd=victim)
+    script = f"""
+cat /p/file /p{victim}/file /p/root{victim}/file /p/cwd/file
+for f in /p/[0-9]*/cmdline /p/cmdline; do tr '\\0' '\\n' < $f; done
+find /p -writable -type f
+for f in null zero full tty kmsg random; do (exec 3< /p/$f) && echo SECRET $f; done"""
+    done = belljar(access, source.format(pid=host.pid) + ":/p", "--", "/bin/sh", "-c", script, cwd=victim)
+    host.kill()
+    host.wait()
+    assert word not in done.stdout and "SECRET" not in done.stdout and "/p" not in done.stdout, done
+    if done.returncode == NOT_RUN:
+        mistake(done, source.format(pid=host.pid))

@@ -1,0 +1,111 @@
+"""Limits that a watcher keeps, where no control group does: ways around them that once worked.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+import harness
+from forms import run_form
+from harness import BELLJAR, PYTHON, guest
+
+
+if harness.IS_ROOT:
+    HOLD = """
+import ctypes, sys, time
+if sys.argv[1] == 'hidden': ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+held = bytearray(b'x') * (200 << 20)
+time.sleep(1)
+print('held', len(held) >> 20)
+"""
+
+    @pytest.fixture
+    def unprivileged_copy():
+        """The program and forbid_userns, where a user other than root can start them."""
+        directory = tempfile.mkdtemp(prefix="bj-attack-")
+        os.chmod(directory, 0o755)
+        shutil.copy(BELLJAR, f"{directory}/belljar")
+        shutil.copy(guest("forbid_userns"), directory)
+        yield directory
+        shutil.rmtree(directory)
+
+    @pytest.mark.parametrize("form", ["namespaces", "landlock-only"])
+    @pytest.mark.parametrize("dumpable", ["plain", "hidden"])
+    @pytest.mark.parametrize("options", ["hidepid=invisible", "hidepid=noaccess", "hidepid=ptraceable"])
+    def test_watched_limits_do_not_fail_open(form, dumpable, options, unprivileged_copy):
+        """On a host whose /proc hides processes, who can't look must not take that for nothing to see."""
+        # A proc of its own, not a remount: that would change the host's.
+        script = f'mount -t proc -o {options} proc /proc && exec setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"'
+        prefix = [f"{unprivileged_copy}/forbid_userns"] if form == "landlock-only" else []
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *prefix, f"{unprivileged_copy}/belljar", "run", "--json",
+                               "--memory", "64M", "--", PYTHON, "-c", HOLD, dumpable], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, cwd="/", timeout=20)
+        result = json.loads(done.stdout)
+        assert result["verdict"] in ("out_of_memory", "refused", "failed"), result
+        assert "held" not in result["stdout"]
+        assert result["message"]
+
+
+WRITE = """
+import os, sys, time
+way, held = sys.argv[1], []
+if way == 'locked':  # Its owner may write there, and can't list it.
+    os.umask(0o400)
+    os.mkdir('d')
+    os.chdir('d')
+    os.umask(0o022)
+for i in range(1 if way == 'one' else 24):
+    held.append(os.open(f'f{i}', os.O_RDWR | os.O_CREAT, 0o600))
+    if way == 'unlinked': os.unlink(f'f{i}')
+    try:
+        for _ in range(96 if way == 'one' else 4):
+            os.write(held[-1], b'x' * (1 << 20))
+            time.sleep(0.005)
+    except OSError: break
+time.sleep(0.3)
+print('wrote', sum(os.fstat(fd).st_blocks for fd in held) // 2048)
+"""
+
+# Files and directories that come and go while the watcher walks among many that stay.
+CHURN = """
+import os, time
+for i in range(3000): open(f's{i}', 'w').close()
+end = time.monotonic() + 1.5
+os.fork()
+pid = os.getpid()
+while time.monotonic() < end:
+    for i in range(20):
+        open(f'{pid}-{i}', 'w').close()
+        os.makedirs(f'{pid}-d{i}/e')
+    for i in range(20):
+        os.unlink(f'{pid}-{i}')
+        os.rmdir(f'{pid}-d{i}/e')
+        os.rmdir(f'{pid}-d{i}')
+try: os.wait()
+except ChildProcessError: os._exit(0)
+print('fine')
+"""
+
+if not harness.IS_ROOT:
+    @pytest.mark.parametrize("way", ["many", "one", "unlinked", "locked"])
+    def test_watched_disk_limit(way):
+        """What the watcher can't see it must not count as nothing: it ends the run, or the receipt tells of the gap."""
+        result = run_form("landlock-only", "--disk", "8M", "--", PYTHON, "-c", WRITE, way)
+        line = harness.guard(result, "disk limit")
+        assert line["state"] == "partial"
+        if way in ("many", "locked"):
+            assert result.verdict == "disk_limit" and "wrote" not in result["stdout"], result
+        if way == "one":
+            assert result.verdict == "disk_limit" or int(result["stdout"].split()[1]) <= 9, result
+        if way == "unlinked" and result.verdict != "disk_limit":
+            assert result["stdout"] == "wrote 96\n" and re.search("unlinked|deleted|removed", line["reason"]), (result, line)
+
+    def test_watched_disk_limit_blames_nobody_else():
+        """A file that is gone before it could be looked at is no sign of a guest that hides something."""
+        result = run_form("landlock-only", "--", PYTHON, "-c", CHURN)
+        assert result.verdict == "exited" and result["stdout"] == "fine\n", result
