@@ -24,7 +24,7 @@ ALLOWED = set("""
     mount umount umount2 unshare setns pivot_root sethostname setdomainname
     open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr
     statfs fstatfs statfs64 fstatfs64 getdents64 sched_getaffinity sched_setaffinity
-    clone execve execveat fexecve vfork wait4 waitpid waitid kill getpid getppid gettid getuid geteuid getgid getegid
+    clone execve execveat fexecve vfork wait4 waitpid waitid kill getpid getppid getrusage gettid getuid geteuid getgid getegid
     setsid setpgid getpgrp prctl setrlimit setrlimit64 getrlimit getrlimit64 prlimit prlimit64 nice setpriority
     capset capget
     sigaction sigprocmask sigemptyset sigfillset sigaddset sigdelset sigsuspend signalfd pidfd_open pidfd_send_signal

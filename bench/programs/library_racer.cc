@@ -73,7 +73,8 @@ class LibraryRacer : public Racer {
 
 /// The racer for a mode; nothing where this library can't do it yet. New ways to run get a class and a line here.
 std::unique_ptr<Racer> MakeRacer(Engine engine, const RacerOptions& options) {
-  if (options.mode == "cold" || options.mode == "warm") return std::make_unique<LibraryRacer>(std::move(engine), options);
+  if (options.mode == "cold" || options.mode == "warm")
+    return std::make_unique<LibraryRacer>(std::move(engine), options);
   return nullptr;
 }
 

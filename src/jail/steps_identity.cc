@@ -29,14 +29,10 @@ int HideCaller(Context& context) {
 // namespace that may have none below it nobody becomes root of a new one, filter or not. No error where /proc/sys is
 // read-only (in a container): the filter stands before it.
 void LimitNamespace(int proc) {
-  const char* const prefix = proc == AT_FDCWD ? "/proc/sys/user/" : "sys/user/";
-  const char* const limits[][2] = {{"max_user_namespaces", "0"}, {"max_inotify_instances", "32"}};
-  for (const auto& [name, value] : limits) {
-    char path[64];
-    strcpy(path, prefix);
-    strcat(path, name);
-    (void)WriteFile(proc, path, value, strlen(value), 0, 0);
-  }
+  constexpr std::size_t kProc = sizeof "/proc/" - 1;
+  const std::size_t skip = proc == AT_FDCWD ? 0 : kProc;
+  (void)WriteFile(proc, "/proc/sys/user/max_user_namespaces" + skip, "0", 1, 0, 0);
+  (void)WriteFile(proc, "/proc/sys/user/max_inotify_instances" + skip, "32", 2, 0, 0);
 }
 
 int MapIds(Context& context, int proc, const char* prefix, const plan::Step& step) {

@@ -23,6 +23,7 @@ std::string_view RlimitName(std::uint64_t resource) {
     case RLIMIT_MEMLOCK: return "RLIMIT_MEMLOCK";
     case RLIMIT_RTPRIO: return "RLIMIT_RTPRIO";
     case RLIMIT_MSGQUEUE: return "RLIMIT_MSGQUEUE";
+    case RLIMIT_SIGPENDING: return "RLIMIT_SIGPENDING";
     case RLIMIT_NPROC: return "RLIMIT_NPROC";
     default: return "an rlimit";
   }

@@ -16,18 +16,18 @@
 
 #define PAGE 4096
 
-static int expect(int value, const char *what) {
+static int expect(int value, const char* what) {
   if (value) return 0;
   printf("not as expected: %s (errno %d)\n", what, errno);
   exit(1);
 }
 
-static char **own_argv;
+static char** own_argv;
 
 /* A thread that is not the first executes a program: the process goes on under the id of the first. */
-static void *execute(void *unused) {
+static void* execute(void* unused) {
   (void)unused;
-  char *argv[] = {own_argv[0], "say-ok", NULL};
+  char* argv[] = {own_argv[0], "say-ok", NULL};
   execv("/proc/self/exe", argv);
   return NULL;
 }
@@ -38,10 +38,10 @@ static void exec_from_thread(void) {
   for (;;) pause();
 }
 
-static void *open_many(void *name) {
+static void* open_many(void* name) {
   for (int i = 0; i < 300; ++i) {
     char path[64];
-    snprintf(path, sizeof path, "/missing/%s/%d", (char *)name, i % 10);
+    snprintf(path, sizeof path, "/missing/%s/%d", (char*)name, i % 10);
     expect(open(path, O_RDONLY) < 0 && errno == ENOENT, "open in a thread");
   }
   return name;
@@ -97,7 +97,7 @@ static void signals(void) {
   }
   /* A call that a signal interrupts. */
   char path[300];
-  const char *home = getenv("HOME");
+  const char* home = getenv("HOME");
   snprintf(path, sizeof path, "%s/fifo", home == NULL ? "/tmp" : home);
   expect(mkfifo(path, 0600) == 0, "mkfifo");
   sigaction(SIGALRM, &action, NULL);
@@ -114,9 +114,9 @@ static void signals(void) {
 
 /* Bytes that are not what a path should be. */
 static void odd_paths(void) {
-  char *map = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char* map = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   expect(munmap(map + 2 * PAGE, PAGE) == 0, "munmap");
-  expect(open((char *)1, O_RDONLY) < 0 && errno == EFAULT, "a bad pointer");
+  expect(open((char*)1, O_RDONLY) < 0 && errno == EFAULT, "a bad pointer");
   expect(open(map + 2 * PAGE, O_RDONLY) < 0 && errno == EFAULT, "an unmapped pointer");
   memset(map + 2 * PAGE - 10, 'a', 10);
   expect(open(map + 2 * PAGE - 10, O_RDONLY) < 0 && errno == EFAULT, "a path that runs out of memory");
@@ -126,7 +126,7 @@ static void odd_paths(void) {
   expect(open(map + 2 * PAGE - 10, O_RDONLY) < 0 && errno == ENOENT, "a path that ends with its page");
   memcpy(map + PAGE - 5, "/missing/across", 16);
   expect(open(map + PAGE - 5, O_RDONLY) < 0 && errno == ENOENT, "a path across two pages");
-  char *large = malloc(3 * PAGE);
+  char* large = malloc(3 * PAGE);
   memset(large, 'x', 3 * PAGE - 1);
   large[3 * PAGE - 1] = 0;
   expect(open(large, O_RDONLY) < 0 && errno == ENAMETOOLONG, "a path that is too long");
@@ -142,7 +142,7 @@ static void odd_paths(void) {
 
 static char racing[64];
 static volatile int done;
-static void *rewrite(void *unused) {
+static void* rewrite(void* unused) {
   while (!done) {
     strcpy(racing, "/missing/one");
     strcpy(racing, "/usr/bin/env");
@@ -191,9 +191,9 @@ static void maze(void) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   own_argv = argv;
-  const char *what = argc > 1 ? argv[1] : "";
+  const char* what = argc > 1 ? argv[1] : "";
   setvbuf(stdout, NULL, _IOLBF, 0);
   if (!strcmp(what, "exec-from-thread")) exec_from_thread();
   if (!strcmp(what, "threads")) threads();
