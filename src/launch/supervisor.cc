@@ -227,7 +227,7 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
       const std::uint64_t now = sys::NowNs();
       setup_deadline_ = kNever;
       if (policy_.limits.wall_ns != kUnlimited) wall_deadline_ = now + policy_.limits.wall_ns + kWallGraceNs;
-      if (policy_.limits.cpu_time_ns != kUnlimited) cpu_check_ = now + kMillisecond;
+      if (plan_.counts_cpu_time) cpu_check_ = now + kMillisecond;
       if (plan_.watched.memory || plan_.watched.processes) tree_check_ = now + kWatchNs;
       if (plan_.watched.disk) disk_check_ = now + kDiskWatchNs;
       if (sandbox_.cgroup.processes_event_fd() >= 0 && sandbox_.cgroup.version() == sys::CgroupVersion::kV1) {

@@ -58,6 +58,7 @@ void PlanCgroup(Draft& draft) {
   out.cgroup_entry = clones ? sys::CgroupEntry::kClone : sys::CgroupEntry::kJoin;
   // Without privileges the network belongs to init's own user namespace, which is not there yet.
   out.janitor_makes_network = draft.own_network && draft.Privileged() && !out.cgroup_paths.empty();
+  out.counts_cpu_time = limits.cpu_time_ns != kUnlimited;
   out.watched = {.memory = layout.memory.empty() && limits.memory != kUnlimited,
                  .processes = layout.pids.empty() && limits.processes != kUnlimited,
                  .cpu_time = layout.cpuacct.empty() && limits.cpu_time_ns != kUnlimited,

@@ -53,7 +53,8 @@ struct CompiledPlan {
   bool janitor_makes_network = false;  ///< The costliest namespace, made beside the start instead of on its way.
   std::string private_directory;       ///< To be made on the host before the start and removed after it; may be empty.
   WatchedLimits watched;
-  bool traced = false;  ///< The command waits for a tracer before it starts.
+  bool counts_cpu_time = false;  ///< The parent looks at it and ends the run.
+  bool traced = false;           ///< The command waits for a tracer before it starts.
 
   const LaunchPlan& plan() const { return *reinterpret_cast<const LaunchPlan*>(block.data()); }
 };

@@ -166,8 +166,7 @@ void KeepLimit(CompiledPlan& plan, std::string_view guard) {
     plan.cgroup_limits.processes = kUnlimited;
     plan.watched.processes = false;
   } else if (guard == "cpu_time limit") {
-    plan.cgroup_limits.cpu_time = false;
-    plan.watched.cpu_time = false;
+    plan.counts_cpu_time = false;
   }
 }
 
