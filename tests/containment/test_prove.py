@@ -224,6 +224,23 @@ def test_interrupted(leftovers, number):
     if number == signal.SIGINT:
         assert process.returncode == 130 and "interrupted" in notes
     assert harness.wait_until(lambda: not stage_of(process.pid)), f"left behind: {stage_of(process.pid)}"
+    # Also those that an attack left stopped; each has the stage's name, and so the prover's pid, in its arguments.
+    word = f"belljar-{process.pid}-"
+    assert harness.wait_until(lambda: not harness.processes_with(word)), f"alive: {harness.processes_with(word)}"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("after", [0.05, 0.1, 0.2])
+def test_interrupted_while_children_are_stopped(leftovers, number, after):
+    """D55b and D56f hold memory in children that stop themselves."""
+    process = subprocess.Popen([BELLJAR, "prove", "D55b", "D56f"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    word = f"belljar-{process.pid}-"
+    assert harness.wait_until(lambda: harness.processes_with(word)), "the control never ran"
+    time.sleep(after)
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert harness.wait_until(lambda: not harness.processes_with(word)), f"alive: {harness.processes_with(word)}"
 
 
 def test_nothing_is_left_behind(leftovers):

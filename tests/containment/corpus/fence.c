@@ -19,6 +19,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -89,7 +90,13 @@ static void leave_open(void) {
 }
 
 int run_fenced(const struct attack* attack, const struct stage* stage) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // Told to end, or left alone by its prover, it ends what it fenced in first: an attack's children may be stopped.
+  sigset_t told;
+  sigemptyset(&told);
+  sigaddset(&told, SIGTERM);
+  sigprocmask(SIG_BLOCK, &told, NULL);
+  const int signals = signalfd(-1, &told, SFD_CLOEXEC);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   own_mounts(stage);
   limit(RLIMIT_CORE, kMegabyte);  // Not 0, or D66 could not show that it works; a core falls into the scratch.
@@ -101,16 +108,18 @@ int run_fenced(const struct attack* attack, const struct stage* stage) {
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != self) _exit(3);
+    close(signals);
+    sigprocmask(SIG_UNBLOCK, &told, NULL);
     leave_open();
     if (stage->scratch != NULL && chdir(stage->scratch) != 0) _exit(3);
     _exit(run_attack(attack, stage));
   }
   const int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
-  struct pollfd ended = {pidfd, POLLIN, 0};
+  struct pollfd ended[2] = {{pidfd, POLLIN, 0}, {signals, POLLIN, 0}};
   const long deadline =
       (attack->traits & ENDED_BY_GUARD) != 0 && stage->deadline_ms > 0 ? stage->deadline_ms * 5 / 2 : kSeconds * 1000;
-  const int late = poll(&ended, 1, (int)deadline) == 0;
-  if (late) kill(child, SIGKILL);
+  const int late = poll(ended, 2, (int)deadline) == 0;
+  if (late || ended[1].revents != 0) kill(child, SIGKILL);
   int status = 0;
   waitpid(child, &status, 0);
   if ((attack->traits & LEAVES_PROCESSES) != 0) poll(NULL, 0, kSettleMs);
