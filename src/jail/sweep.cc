@@ -189,16 +189,16 @@ void Janitor(const Leftovers& leftovers, JanitorEnds ends) {
     close(ends.network_ready);
   }
   prctl(PR_SET_NAME, "belljar-janitor", 0, 0, 0);
-  // Not in the way of a short run.
+  // The owner never writes: the end of the pipe is the only word, and only that word ends a run.
   struct pollfd life = {ends.lifeline, POLLIN, 0};
-  if (poll(&life, 1, 20) == 0) {
-    for (const auto& cgroup : leftovers.cgroups) {
-      if (cgroup[0] == '\0') break;
-      RemoveOrphans(cgroup);
-    }
+  int ready = poll(&life, 1, 20);
+  for (const auto& cgroup : leftovers.cgroups) {
+    if (ready != 0 || cgroup[0] == '\0') break;  // Not in the way of a short run.
+    RemoveOrphans(cgroup);
   }
-  char byte = 0;
-  while (read(ends.lifeline, &byte, 1) < 0 && errno == EINTR) {
+  while (ready <= 0 || (life.revents & (POLLHUP | POLLERR)) == 0) {
+    ready = poll(&life, 1, -1);
+    if (ready < 0 && errno != EINTR) Pause();
   }
   // Also when its owner said good-bye: that came before the removal, so that waking up here overlaps with it.
   RemoveLeftovers(leftovers);

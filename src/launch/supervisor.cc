@@ -361,8 +361,8 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
       notices_.Answer();
       return;
     case kOom:
-      // v1 tells when it is out of memory; v2 at every event of the group, of which only a kill counts.
-      if (sandbox_.cgroup.version() == sys::CgroupVersion::kV1 || sandbox_.cgroup.Usage().oom_kills > 0) {
+      // v1 also tells of the group's removal, v2 of every event of the group.
+      if (sandbox_.cgroup.TakeOutOfMemory()) {
         Unwatch(sandbox_.cgroup.oom_event_fd());
         Kill(KillReason::kMemory);
       }

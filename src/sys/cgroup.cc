@@ -188,6 +188,13 @@ Expected<void> Cgroup::OpenEvents(const CgroupLimits& limits) {
   return WriteTo(memory_ + "/cgroup.event_control", fmt::format("{} {}", oom_event_.get(), oom_control_.get()));
 }
 
+bool Cgroup::TakeOutOfMemory() const {
+  std::uint64_t count = 0;
+  if (version_ == CgroupVersion::kV1) (void)!::read(oom_event_.get(), &count, sizeof count);
+  const Contents now = ReadAgain(oom_control_);
+  return KeyedNumber(now.text(), "oom_kill") > 0 || KeyedNumber(now.text(), "under_oom") > 0;
+}
+
 std::uint64_t Cgroup::TakeRefusedForks() const { return KeyedNumber(ReadAgain(pids_events_).text(), "max"); }
 
 std::uint64_t Cgroup::CpuNs() const {

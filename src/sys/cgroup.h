@@ -55,6 +55,8 @@ class Cgroup {
     if (!memory_limited_) return -1;
     return version_ == CgroupVersion::kV2 ? oom_control_.get() : oom_event_.get();
   }
+  /// Whether memory ran out; re-arms oom_event_fd().
+  bool TakeOutOfMemory() const;
   /// Has a priority event when a fork was refused; -1 when processes are not limited.
   int processes_event_fd() const { return processes_limited_ ? pids_events_.get() : -1; }
   /// How many forks were refused so far; re-arms processes_event_fd().

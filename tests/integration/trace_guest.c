@@ -68,9 +68,13 @@ static void forks(void) {
 
 /* Job control: the parent sees the child stop and go on, and the child sees nothing. */
 static void stop_and_continue(void) {
+  int seen[2];
+  expect(pipe(seen) == 0, "pipe");
   pid_t child = fork();
   if (child == 0) {
     raise(SIGSTOP);
+    char byte;
+    expect(read(seen[0], &byte, 1) == 1, "the parent saw it go on"); /* Or it would see the end alone. */
     stat("/missing/after-the-stop", &(struct stat){0});
     _exit(7);
   }
@@ -80,6 +84,7 @@ static void stop_and_continue(void) {
   expect(waitpid(child, &status, WUNTRACED | WNOHANG) == 0, "it stays stopped");
   kill(child, SIGCONT);
   expect(waitpid(child, &status, WCONTINUED) == child && WIFCONTINUED(status), "it goes on");
+  expect(write(seen[1], "", 1) == 1, "write");
   expect(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7, "it ends by itself");
 }
 
