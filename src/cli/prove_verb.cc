@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/interrupt.h"
 #include "prove/prover.h"
 #include "prove/report.h"
 #include "prove/stage.h"
@@ -63,21 +64,6 @@ struct Arguments {
   bool matrix = false;
 #endif
 };
-
-const CancelToken* g_cancel = nullptr;  // For the signal handler, which can be given nothing else.
-void OnSignal(int) { g_cancel->Cancel(); }
-
-void CatchSignals(const CancelToken& token) {
-  g_cancel = &token;
-  struct sigaction action{};
-  action.sa_handler = OnSignal;
-  action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    struct sigaction before{};
-    ::sigaction(signal, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
-  }
-}
 
 // The secret has to be where a caller's secrets are: among the variables that the program was started with.
 std::string SecretFromStart(char** argv) {

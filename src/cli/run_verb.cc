@@ -14,6 +14,7 @@
 
 #include "base/json_writer.h"
 #include "base/result_json.h"
+#include "cli/interrupt.h"
 #include "cli/policy_flags.h"
 #include "cli/trace_table.h"
 #include "jail/sweep.h"
@@ -23,32 +24,6 @@ namespace belljar::cli {
 namespace {
 
 constexpr int kBelljarFailed = 125;
-
-constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-const CancelToken* g_cancel = nullptr;  // For the signal handler, which can be given nothing else.
-
-void OnSignal(int) { g_cancel->Cancel(); }
-
-// Ctrl-C and friends end the whole tree and then us, with a result.
-void CatchSignals(const CancelToken& token) {
-  g_cancel = &token;
-  struct sigaction action{};
-  action.sa_handler = OnSignal;
-  action.sa_flags = SA_RESTART;
-  for (const int signal : kEndingSignals) {
-    struct sigaction before{};
-    ::sigaction(signal, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // nohup means it.
-  }
-}
-
-void ReleaseSignals() {
-  for (const int signal : kEndingSignals) {
-    struct sigaction before{};
-    ::sigaction(signal, nullptr, &before);
-    if (before.sa_handler == OnSignal) ::signal(signal, SIG_DFL);
-  }
-}
 
 struct Arguments {
   PolicyFlags policy;

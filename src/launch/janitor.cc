@@ -8,21 +8,11 @@
 #include <cerrno>
 #include <csignal>
 
+#include "sys/pipe.h"
 #include "sys/process.h"
 
 namespace belljar::launch {
 namespace {
-
-struct Pipe {
-  base::UniqueFd read;
-  base::UniqueFd write;
-};
-
-Expected<Pipe> MakePipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(sys::ErrnoError("make a pipe to the janitor", errno));
-  return Pipe{base::UniqueFd(ends[0]), base::UniqueFd(ends[1])};
-}
 
 // Holds nothing of its owner: neither its pipes nor the terminal.
 void KeepOnly(jail::JanitorEnds ends) {
@@ -40,12 +30,12 @@ void KeepOnly(jail::JanitorEnds ends) {
 }  // namespace
 
 Expected<Janitor> Janitor::Start(const jail::Leftovers& leftovers, Network network) {
-  auto life = MakePipe();
+  auto life = sys::MakePipe("make a pipe to the janitor");
   if (!life) return std::unexpected(life.error());
   base::UniqueFd ready;
   Janitor janitor;
   if (network == Network::kMake) {
-    auto pipe = MakePipe();
+    auto pipe = sys::MakePipe("make a pipe to the janitor");
     if (!pipe) return std::unexpected(pipe.error());
     janitor.network_ready_ = std::move(pipe->read);
     ready = std::move(pipe->write);

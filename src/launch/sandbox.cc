@@ -14,29 +14,12 @@
 
 #include "jail/run_child.h"
 #include "launch/control.h"
+#include "sys/pipe.h"
 #include "sys/process.h"
 #include "sys/user_namespace.h"
 
 namespace belljar::launch {
 namespace {
-
-struct Pipe {
-  base::UniqueFd read;
-  base::UniqueFd write;
-};
-
-// Both ends above the standard descriptors, which a careless caller may have closed.
-Expected<Pipe> MakePipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(sys::ErrnoError("make a pipe for the command", errno));
-  Pipe pipe{base::UniqueFd(ends[0]), base::UniqueFd(ends[1])};
-  for (base::UniqueFd* end : {&pipe.read, &pipe.write}) {
-    if (end->get() > 2) continue;
-    end->Reset(::fcntl(end->get(), F_DUPFD_CLOEXEC, 3));
-    if (!end->valid()) return std::unexpected(sys::ErrnoError("make a pipe for the command", errno));
-  }
-  return pipe;
-}
 
 // False when it does not fit: a janitor must not act on half a path.
 bool CopyPath(char (&to)[512], const std::string& from) {
@@ -153,7 +136,7 @@ Expected<void> Sandbox::PrepareHost(const sys::CgroupLayout& cgroups, std::vecto
 Expected<Sandbox::Streams> Sandbox::MakeStreams(Input mode) {
   Streams theirs;
   if (mode == Input::kPipe) {
-    auto pipe = MakePipe();
+    auto pipe = sys::MakePipe("make a pipe for the command");
     if (!pipe) return std::unexpected(pipe.error());
     theirs[plan::kStdinSlot] = std::move(pipe->read);
     input = std::move(pipe->write);
@@ -162,7 +145,7 @@ Expected<Sandbox::Streams> Sandbox::MakeStreams(Input mode) {
     if (!theirs[plan::kStdinSlot].valid()) return std::unexpected(sys::ErrnoError("open /dev/null", errno));
   }
   for (auto [slot, ours] : {std::pair{plan::kStdoutSlot, &output}, std::pair{plan::kStderrSlot, &error}}) {
-    auto pipe = MakePipe();
+    auto pipe = sys::MakePipe("make a pipe for the command");
     if (!pipe) return std::unexpected(pipe.error());
     theirs[static_cast<std::size_t>(slot)] = std::move(pipe->write);
     *ours = std::move(pipe->read);

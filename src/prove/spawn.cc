@@ -11,6 +11,7 @@
 #include <csignal>
 #include <utility>
 
+#include "sys/pipe.h"
 #include "sys/process.h"
 
 namespace belljar::prove {
@@ -19,17 +20,6 @@ namespace {
 constexpr int kPatience = 400;  // of 5 ms
 
 constexpr std::size_t kKept = 8192;  // of each end of a stream
-
-struct Pipe {
-  base::UniqueFd read;
-  base::UniqueFd write;
-};
-
-Expected<Pipe> MakePipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(sys::ErrnoError("make a pipe", errno));
-  return Pipe{base::UniqueFd(ends[0]), base::UniqueFd(ends[1])};
-}
 
 // Keeps the first and the last bytes of what comes.
 void Keep(std::string& kept, const char* data, std::size_t size) {
@@ -51,9 +41,9 @@ bool Drain(const base::UniqueFd& from, std::string& to, std::uint64_t* bytes) {
 }  // namespace
 
 Expected<Child> Child::Start(const std::vector<std::string>& argv) {
-  std::array<Pipe, 3> pipes;
-  for (Pipe& pipe : pipes) {
-    auto made = MakePipe();
+  std::array<sys::Pipe, 3> pipes;
+  for (sys::Pipe& pipe : pipes) {
+    auto made = sys::MakePipe("make a pipe");
     if (!made) return std::unexpected(made.error());
     pipe = *std::move(made);
   }

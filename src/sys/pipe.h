@@ -1,0 +1,20 @@
+// sys/pipe.h: a pipe that is closed on exec.
+#pragma once
+
+#include <string>
+
+#include <belljar/error.h>
+
+#include "base/unique_fd.h"
+
+namespace belljar::sys {
+
+struct Pipe {
+  base::UniqueFd read;
+  base::UniqueFd write;
+};
+
+/// Both ends are above the standard descriptors, which a careless caller may have closed. `step` is what an error says.
+Expected<Pipe> MakePipe(const std::string& step);
+
+}  // namespace belljar::sys
