@@ -118,13 +118,7 @@ int Seccomp(Context& context, const plan::Step& step) {
   context.detail = 1;
   const int sent = SendReport(context, report, static_cast<int>(result));
   close(static_cast<int>(result));
-  if (sent != 0) return -1;
-  for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
-    const plan::Step& late = plan::Steps(context.plan)[i];
-    if (late.op == plan::Op::kCommandRlimit && late.slot == plan::kAfterListener && Rlimit(context, late) != 0)
-      return -1;
-  }
-  return 0;
+  return sent;
 }
 
 }  // namespace
@@ -132,7 +126,7 @@ int Seccomp(Context& context, const plan::Step& step) {
 int DoFilterStep(Context& context, const plan::Step& step) {
   switch (step.op) {
     case plan::Op::kRlimit: return Rlimit(context, step);
-    case plan::Op::kCommandRlimit: return step.slot == plan::kAfterListener ? 0 : Rlimit(context, step);
+    case plan::Op::kCommandRlimit: return Rlimit(context, step);
     case plan::Op::kScopeSignals: return ScopeSignals(context);
     case plan::Op::kAffinity: return Affinity(step);
     case plan::Op::kDropCapabilities: return DropCapabilities(context, step);

@@ -58,7 +58,8 @@ TEST(Compile, KeepsTheOrderThatSecurityRestsOn) {
       ASSERT_GE(Find(compiled, order[i]), 0) << "step " << i;
       EXPECT_LT(Find(compiled, order[i - 1]), Find(compiled, order[i])) << "step " << i;
     }
-    EXPECT_EQ(Find(compiled, Op::kSeccomp) + 1, Find(compiled, Op::kExec)) << "the filter is the last before exec";
+    EXPECT_EQ(Find(compiled, Op::kSeccomp) + 2, Find(compiled, Op::kExec)) << "the filter is the last before exec";
+    EXPECT_EQ(Find(compiled, Op::kSeccomp) + 1, Find(compiled, Op::kCommandRlimit)) << "but for a lower limit";
   }
 }
 

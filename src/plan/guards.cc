@@ -115,12 +115,6 @@ void AddCommand(Draft& draft) {
   builder.head.terminal = terminal ? 1 : 0;
   builder.Add(Op::kNewSession, {.value = terminal ? 1U : 0U});
   builder.Add(Op::kStdio);
-  const std::uint64_t open_files = draft.request.policy.limits.open_files;
-  const bool listens = draft.choice.level >= Level::kKernel && draft.request.facts.seccomp_listener;
-  if (open_files != kUnlimited) {
-    builder.Add(Op::kCommandRlimit,
-                {.value = RLIMIT_NOFILE, .more_value = open_files, .slot = listens ? kAfterListener : -1});
-  }
   builder.Add(Op::kWorkdir, {.text = draft.workdir});
   const bool traced = draft.request.tracing == Tracing::kOn;
   draft.out.traced = traced;
@@ -132,7 +126,7 @@ void AddCommand(Draft& draft) {
     const Narrowing narrowing{.no_sockets = bare, .no_memfd = draft.out.watched.memory, .no_host_reach = bare};
     const bool listen = draft.request.facts.seccomp_listener;
     builder.SetFilter(KernelFilter(listen ? FilterVariant::kNotify : FilterVariant::kErrno, narrowing));
-    // SECURITY: the very last before exec: it forbids most of what the steps before it do.
+    // SECURITY: the last before exec but for a lower limit: it forbids most of what the steps before it do.
     builder.Add(Op::kSeccomp, {.value = listen ? 1U : 0U});
   }
   if (traced) builder.SetTraceFilter(TraceFilter());
@@ -142,6 +136,9 @@ void AddCommand(Draft& draft) {
     builder.SetFilter(NarrowingFilter({.no_memfd = true}));
     builder.Add(Op::kSeccomp);
   }
+  // After the filter, whose listener could not be handed over below it: descriptors on their way count per user.
+  const std::uint64_t open_files = draft.request.policy.limits.open_files;
+  if (open_files != kUnlimited) builder.Add(Op::kCommandRlimit, {.value = RLIMIT_NOFILE, .more_value = open_files});
   builder.Add(Op::kExec);
 }
 

@@ -57,12 +57,12 @@ enum class Op : std::uint16_t {
   // The command, forked by init.
   kNewSession,  ///< value: 1 makes the terminal the controlling one
   kStdio,
-  kCommandRlimit,  ///< As kRlimit, for what init itself could not live with; slot: kAfterListener, or -1 for now.
-  kWorkdir,        ///< text: path
-  kTraceMe,        ///< Wait until the parent follows this process; no step further without it.
+  kWorkdir,  ///< text: path
+  kTraceMe,  ///< Wait until the parent follows this process; no step further without it.
   kLandlockEnforce,
-  kTraceFilter,  ///< Stop for the tracer at calls that name files and addresses.
-  kSeccomp,      ///< value: 1 with a listener that the parent answers
+  kTraceFilter,    ///< Stop for the tracer at calls that name files and addresses.
+  kSeccomp,        ///< value: 1 with a listener that the parent answers
+  kCommandRlimit,  ///< As kRlimit, for what init itself could not live with.
   kExec,
 };
 
@@ -73,9 +73,6 @@ enum class Reach : std::uint64_t {
 };
 
 enum class Cover : std::uint64_t { kFile, kDirectory, kWhatFits };
-
-/// A kCommandRlimit that waits until kSeccomp has handed its listener over, which the limit could prevent.
-inline constexpr std::int16_t kAfterListener = 1;
 
 /// The first step of the command's part; everything before it is init's.
 inline constexpr Op kFirstCommandOp = Op::kNewSession;

@@ -138,7 +138,8 @@ void Writer::Limits() {
   }
   const std::string lack = "; " + facts_.cgroups.lack;
   Limit("memory limit", limits.memory, version + "memory", watched.memory, "watcher every 10 ms",
-        "bursts between two looks, page tables, socket buffers and private filesystems are not seen" + lack);
+        "bursts between two looks, page tables, socket buffers, SysV messages and private filesystems are not seen" +
+            lack);
   const bool counted = draft_.enters_user_namespace;
   Limit("process limit", limits.processes, version + "pids", watched.processes,
         counted ? "RLIMIT_NPROC of the user namespace, watcher" : "watcher every 10 ms",

@@ -17,8 +17,28 @@ static enum outcome may_write(struct attempt* attempt, const char* path) {
   if (access(path, W_OK) != 0) return refused(attempt, "access for writing");
   return worked(attempt, "may be written");
 }
-static enum outcome run_a06_own_program(struct attempt* attempt) { return may_write(attempt, "/proc/self/exe"); }
-ATTACK(a06_own_program, "A6a", "own-program", "overwrite the program it was started from",
+
+// A file beside it could take its name. The program itself can't be opened while it runs, whoever asks.
+static enum outcome run_a06_own_program(struct attempt* attempt) {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (length <= 0) return unable(attempt, "no name of its own program");
+  path[length] = '\0';
+  char* slash = strrchr(path, '/');
+  if (slash != NULL) slash[slash == path ? 1 : 0] = '\0';
+  const int fd = open(path, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
+    return unable(attempt, "this filesystem has no unnamed files");
+  if (fd < 0) return refused(attempt, "a file beside it");
+  // In a sandbox the program may be mounted into a directory that is the guest's own: that is not where it lies.
+  struct stat program, beside;
+  const int same = stat("/proc/self/exe", &program) == 0 && fstat(fd, &beside) == 0 && program.st_dev == beside.st_dev;
+  close(fd);
+  errno = EXDEV;
+  if (!same) return refused(attempt, "a file in the directory where it lies");
+  return worked(attempt, "made a file that could take its place");
+}
+ATTACK(a06_own_program, "A6a", "own-program", "replace the program it was started from",
        "root filesystem, landlock?, identity?", 0);
 
 static enum outcome run_a06_parent_program(struct attempt* attempt) {
