@@ -113,7 +113,8 @@ if harness.IS_ROOT:
 
 # -- failing calls of the C library, by lot ------------------------------------------------------------------------------------
 
-POINTS = ["posix/io/rw/*", "posix/io/oc/*", "posix/io/dir/*", "posix/proc/*", "posix/mm/*"]
+# Not posix/io/oc/close: a close that tells of an error has closed all the same, and libfiu's has not.
+POINTS = ["posix/io/rw/*", "posix/io/oc/open", "posix/io/dir/*", "posix/proc/*", "posix/mm/*"]
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.split("/")[-2])
