@@ -33,10 +33,12 @@ Error Failed(const std::string& step) {
 
 Expected<void> WriteTo(const std::string& path, const std::string& text) {
   const base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!fd.valid() || ::write(fd.get(), text.data(), text.size()) < 0) {
-    return std::unexpected(Failed("write " + text + " to " + path));
+  if (fd.valid()) {
+    const ssize_t written = ::write(fd.get(), text.data(), text.size());
+    if (written == static_cast<ssize_t>(text.size())) return {};
+    if (written >= 0) errno = EIO;  // Half a number is another number.
   }
-  return {};
+  return std::unexpected(Failed("write " + text + " to " + path));
 }
 
 // The contents of a small file that stays open; empty when it is not.
