@@ -79,9 +79,10 @@ std::optional<Expected<NativeOutcome>> RunWarm(Pool& pool, const NativeRun& run,
   if (!command || command->empty()) return std::nullopt;
   std::unique_ptr<Prepared> prepared = pool.Take(run.policy, facts);
   if (!prepared) return std::nullopt;
+  std::optional<launch::Sandbox>& sandbox = prepared->sandbox;
   // It may have died while it waited, as when the host ran out of memory.
-  if (!prepared->sandbox->Begin(*command, InputFor(run.options))) return std::nullopt;
-  NativeOutcome outcome = Supervised(*prepared->sandbox, prepared->plan, run);
+  if (!sandbox || !sandbox->Begin(*command, InputFor(run.options))) return std::nullopt;
+  NativeOutcome outcome = Supervised(*sandbox, prepared->plan, run);
   pool.Retire(std::move(prepared));
   return outcome;
 }

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,7 +91,7 @@ Expected<Policy> ReadPolicy(const Arguments& arguments) {
     policy.AtLevel(arguments.level);
     policy.min_level.reset();
   }
-  if (policy.error()) return std::unexpected(*policy.error());
+  if (const std::optional<Error>& mistake = policy.error(); mistake) return std::unexpected(*mistake);
   if (auto good = policy.Check(); !good) return std::unexpected(good.error());
   return policy;
 }

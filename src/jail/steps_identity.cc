@@ -31,8 +31,8 @@ int HideCaller(Context& context) {
 void LimitNamespace(int proc) {
   constexpr std::size_t kProc = sizeof "/proc/" - 1;
   const std::size_t skip = proc == AT_FDCWD ? 0 : kProc;
-  (void)WriteFile(proc, "/proc/sys/user/max_user_namespaces" + skip, "0", 1, 0, 0);
-  (void)WriteFile(proc, "/proc/sys/user/max_inotify_instances" + skip, "32", 2, 0, 0);
+  (void)WriteFile(proc, &"/proc/sys/user/max_user_namespaces"[skip], "0", 1, 0, 0);
+  (void)WriteFile(proc, &"/proc/sys/user/max_inotify_instances"[skip], "32", 2, 0, 0);
 }
 
 int MapIds(Context& context, int proc, const char* prefix, const plan::Step& step) {
