@@ -2,6 +2,7 @@
 // them.
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -80,9 +81,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     belljar::Result result;
     belljar::launch::Decide(observed, belljar::Policy(), "a step", result);
     belljar::launch::AddLimitDenials(observed, belljar::Policy(), result);
-    Require(!result.ok() ||
-                (observed.ended && observed.ended->status == 0 && !observed.setup_failed && !observed.exec_failed),
-            "no success without a report of one");
+    Require(
+        !result.ok() || (observed.ended && WIFEXITED(observed.ended->status) &&
+                         WEXITSTATUS(observed.ended->status) == 0 && !observed.setup_failed && !observed.exec_failed),
+        "no success without a report of one");
     belljar::fuzz::CheckResult(result);
     theirs.Reset();
     belljar::launch::Received last;
