@@ -33,10 +33,9 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if item not in set(kept)]
 
 
-@pytest.hookimpl(hookwrapper=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item, call):
     """Says in the JUnit file which failures are final. Containment is judged once: what held at the second try did not hold."""
-    yield
     if call.excinfo is None or call.excinfo.errisinstance(pytest.skip.Exception):
         return
     if "containment" in item.path.parts or call.excinfo.errisinstance((harness.LeftBehind, harness.Escape)):
