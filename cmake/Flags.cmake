@@ -24,13 +24,8 @@ else()
   target_compile_definitions(belljar_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:_FORTIFY_SOURCE=2>)
 endif()
 
-# Both only make rebuilding faster; neither is needed.
-find_program(CCACHE ccache)
-if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-endif()
-find_program(MOLD mold)
+include(cmake/Ccache.cmake)
+find_program(MOLD mold)  # Links faster; not needed either.
 if(MOLD)
   add_link_options(-fuse-ld=mold)
 endif()

@@ -27,6 +27,6 @@ if(BELLJAR_TESTS)
     ${PROJECT_SOURCE_DIR}/src/plan/seccomp_live_test.cc)
   target_link_libraries(seccomp_test PRIVATE
     belljar_seccomp_compiler belljar_seccomp_filter belljar_flags GTest::gtest GTest::gtest_main)
-  target_compile_definitions(seccomp_test PRIVATE BELLJAR_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(seccomp_test TEST_PREFIX seccomp. PROPERTIES TIMEOUT 120)
+  # They read profiles/ from the checkout, which is not compiled in: another clone may use the same object files.
+  gtest_discover_tests(seccomp_test TEST_PREFIX seccomp. WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES TIMEOUT 120)
 endif()

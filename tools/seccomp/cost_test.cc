@@ -28,7 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 CallTable Table() {
-  std::ifstream stream(std::string(BELLJAR_SOURCE_DIR) + "/profiles/kernel.seccomp", std::ios::binary);
+  std::ifstream stream("profiles/kernel.seccomp", std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   const auto file = ParseRules(text, "kernel.seccomp", FileKind::kKernel);
   EXPECT_TRUE(file) << file.error();

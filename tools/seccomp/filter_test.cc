@@ -79,7 +79,7 @@ std::uint32_t ReturnOf(const Action& action, FilterVariant variant) {
 }
 
 RuleFile Load(const std::string& name, FileKind kind) {
-  const std::string path = std::string(BELLJAR_SOURCE_DIR) + "/profiles/" + name;
+  const std::string path = "profiles/" + name;
   std::ifstream stream(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   Result<RuleFile> file = ParseRules(text, path, kind);

@@ -15,7 +15,7 @@ namespace belljar::seccomp {
 namespace {
 
 std::string ReadFile(const std::string& path) {
-  std::ifstream stream(std::string(BELLJAR_SOURCE_DIR) + "/" + path, std::ios::binary);
+  std::ifstream stream(path, std::ios::binary);
   EXPECT_TRUE(stream) << path;
   return {std::istreambuf_iterator<char>(stream), {}};
 }
