@@ -52,15 +52,23 @@ TEST(Engine, CallersMistakesAreErrors) {
 TEST(Engine, CancelEndsTheRun) {
   auto token = CancelToken::Make();
   ASSERT_TRUE(token);
+  char path[] = "/tmp/belljar-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(path), nullptr);
+  const std::string ready = std::string(path) + "/ready";
   std::thread other([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    for (int i = 0; i < 60'000 && ::access(ready.c_str(), F_OK) != 0; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     token->Cancel();
   });
   RunOptions options;
   options.cancel = &*token;
-  const Result result = RunOnce({}, {"sleep", "60"}, options);
+  const Result result =
+      RunOnce(Policy().ReadWrite(path, "/workspace"), {"/bin/sh", "-c", "echo > ready; exec sleep 600"}, options);
   other.join();
   EXPECT_EQ(result.verdict, Verdict::kCancelled);
+  EXPECT_EQ(::unlink(ready.c_str()), 0);
+  ::rmdir(path);
 }
 
 TEST(Engine, DeadlineNamesItsLimit) {

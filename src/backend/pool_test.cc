@@ -21,16 +21,52 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Children of this process, all threads' together.
-std::size_t Children() {
-  std::size_t count = 0;
-  DIR* tasks = ::opendir("/proc/self/task");
+// Children of a process, all threads' together. None when it is gone.
+std::set<int> ChildrenOf(const std::string& process) {
+  std::set<int> pids;
+  DIR* tasks = ::opendir(("/proc/" + process + "/task").c_str());
+  if (tasks == nullptr) return pids;
   while (const dirent* entry = ::readdir(tasks)) {
-    std::ifstream list(std::string("/proc/self/task/") + entry->d_name + "/children");
-    count += static_cast<std::size_t>(std::distance(std::istream_iterator<int>(list), {}));
+    std::ifstream list("/proc/" + process + "/task/" + entry->d_name + "/children");
+    pids.insert(std::istream_iterator<int>(list), {});
   }
   ::closedir(tasks);
-  return count;
+  return pids;
+}
+
+std::size_t Children() { return ChildrenOf("self").size(); }
+
+// Whether a process still runs; one that only waits to be reaped does not.
+bool Runs(int pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(status, line)) return false;
+  const std::size_t state = line.rfind(") ") + 2;  // The name before it may be anything.
+  return state < line.size() && line[state] != 'Z' && line[state] != 'X';
+}
+
+// Whether any process of the host has `word` among its arguments.
+bool Named(const std::string& word) {
+  bool found = false;
+  DIR* processes = ::opendir("/proc");
+  while (const dirent* entry = ::readdir(processes)) {
+    std::ifstream arguments(std::string("/proc/") + entry->d_name + "/cmdline");
+    const std::string text(std::istreambuf_iterator<char>(arguments), {});
+    found = found || text.find(word) != std::string::npos;
+  }
+  ::closedir(processes);
+  return found;
+}
+
+// Waits for a state, not for a time: the bound is one that no load explains.
+template <typename Condition>
+bool WaitUntil(Condition condition) {
+  const auto deadline = Clock::now() + std::chrono::seconds(60);
+  while (!condition()) {
+    if (Clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 class Warm : public ::testing::Test {
@@ -94,15 +130,17 @@ TEST_F(Warm, VerdictsAreTheSame) {
 TEST_F(Warm, BackgroundChildrenAreGoneWhenItReturns) {
   char path[] = "/tmp/belljar-test-XXXXXX";
   ASSERT_NE(::mkdtemp(path), nullptr);
+  const std::string word = std::string(path) + "-guest";
   const Policy policy = Policy().ReadWrite(path, "/workspace");
-  const Result result = Run({"/bin/sh", "-c", "(while :; do echo >> beat; done) & sleep 0.05"}, policy);
-  EXPECT_TRUE(result.ok()) << result.message;
+  const Result result =
+      Run({"/bin/sh", "-c", "(while :; do echo >> beat; done) & until [ -s beat ]; do :; done", word}, policy);
   const std::string file = std::string(path) + "/beat";
   struct stat before{};
   struct stat after{};
   ASSERT_EQ(::stat(file.c_str(), &before), 0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(Named(word));
   ASSERT_EQ(::stat(file.c_str(), &after), 0);
+  EXPECT_TRUE(result.ok()) << result.message;
   EXPECT_GT(before.st_size, 0);
   EXPECT_EQ(before.st_size, after.st_size);
   ::unlink(file.c_str());
@@ -131,15 +169,11 @@ TEST_F(Warm, OneThatDiedIsReplacedByACold) {
   const std::size_t before = Children();
   ASSERT_GT(before, 0U);
   // All our children are prepared sandboxes and their janitors; what runs in them can't be told apart, so all must go.
-  DIR* tasks = ::opendir("/proc/self/task");
-  std::set<int> pids;
-  while (const dirent* entry = ::readdir(tasks)) {
-    std::ifstream list(std::string("/proc/self/task/") + entry->d_name + "/children");
-    pids.insert(std::istream_iterator<int>(list), {});
-  }
-  ::closedir(tasks);
+  const std::set<int> pids = ChildrenOf("self");
+  std::set<int> family = pids;
+  for (const int pid : pids) family.merge(ChildrenOf(std::to_string(pid)));
   for (const int pid : pids) ::kill(pid, SIGKILL);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  ASSERT_TRUE(WaitUntil([&] { return std::ranges::none_of(family, Runs); }));
   const auto result = engine_->Run({}, {"/bin/echo", "alive"});
   ASSERT_TRUE(result);
   EXPECT_EQ(result->out.data, "alive\n") << result->message;

@@ -64,12 +64,16 @@ TEST(KillChildren, FindsDetachedGrandchildren) {
   if (init == 0) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     for (int i = 0; i < 5; ++i) {
-      if (::fork() != 0) continue;
+      const pid_t child = ::fork();
+      if (child != 0) {
+        siginfo_t ended{};  // When it has ended, its child is ours; it stays a zombie, for KillChildren to meet.
+        ::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT);
+        continue;
+      }
       ::setsid();
       if (::fork() != 0) ::_exit(0);  // The grandchild is an orphan, in a session of its own.
       for (;;) ::pause();
     }
-    ::usleep(50'000);
     KillChildren(Kin::kChildren);
     ::_exit(::waitpid(-1, nullptr, WNOHANG) < 0 ? 0 : 1);
   }

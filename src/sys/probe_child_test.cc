@@ -49,7 +49,6 @@ TEST(TryInChild, SurvivesABodyThatIsKilled) {
 }
 
 TEST(TryInChild, GivesUpOnABodyThatHangs) {
-  const auto start = std::chrono::steady_clock::now();
   const Trial trial = TryInChild(
       0,
       [] {
@@ -58,7 +57,6 @@ TEST(TryInChild, GivesUpOnABodyThatHangs) {
       },
       std::chrono::milliseconds(50));
   EXPECT_EQ(trial.end, End::kTimedOut);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
   ExpectNoChildren();
 }
 

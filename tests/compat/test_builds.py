@@ -1,4 +1,5 @@
-"""Compilers and build systems at work on small projects, without a network."""
+"""Compilers and build systems at work on small projects, without a network. C and git are the gate; what takes seconds is for
+a long run."""
 
 import json
 import os
@@ -49,6 +50,7 @@ touch src/fib.c && ! make -q
     assert sandbox.bash(script, options=BUILD).stdout.splitlines() == [RESULT]
 
 
+@pytest.mark.long
 def test_cmake(sandbox, system):
     for name, package in (("g++", ""), ("cmake", ""), ("make", "")):
         system(name, package)
@@ -59,6 +61,7 @@ ctest --test-dir out -Q && out/program
     assert sandbox.bash(script, options=BUILD).stdout.splitlines() == [RESULT]
 
 
+@pytest.mark.long
 def test_cmake_into_a_mounted_directory(sandbox, system, tmp_path):
     """The usual case: the caller's own sources, changed on both sides of the wall."""
     for name, package in (("g++", ""), ("cmake", ""), ("ninja", "ninja-build")):
@@ -114,12 +117,14 @@ def go_options():
     return [*BUILD, *[word for key, value in settings.items() for word in ("--env", f"{key}={value}")]]
 
 
+@pytest.mark.long
 def test_go_by_name(sandbox, tool):
     """`belljar run -- go` finds the go of the caller's PATH, also where the system's PATH does not lead."""
     tool("go", "golang-go")
     assert re.match(r"go version go1\.\d+", sandbox.run("go", "version").stdout)
 
 
+@pytest.mark.long
 def test_go_build_run_test(sandbox, tool):
     go = os.path.realpath(tool("go", "golang-go"))
     if not go.startswith("/usr/"):
@@ -132,6 +137,7 @@ cp -r /programs/go_module m && cd m && "$1" build -o program . && ./program && "
     assert lines == ["go 4950 served child 9"] * 2 + ["1"]
 
 
+@pytest.mark.long
 def test_cargo_of_the_system(sandbox, system):
     cargo = system("cargo")
     script = """
@@ -142,6 +148,7 @@ cp -r /programs/rust_crate c && cd c && "$1" build -q --offline && target/debug/
     assert "1 passed; 0 failed" in outcome.stdout
 
 
+@pytest.mark.long
 def test_cargo_of_rustup(sandbox, tmp_path):
     """A toolchain outside /usr: argv[0] leads to its prefix, which comes along read-only."""
     home = pathlib.Path(os.environ.get("RUSTUP_HOME", pathlib.Path.home() / ".rustup"))
@@ -156,6 +163,7 @@ def test_cargo_of_rustup(sandbox, tmp_path):
     assert (crate / "Cargo.lock").stat().st_uid == os.geteuid()
 
 
+@pytest.mark.long
 def test_cargo_by_name(sandbox):
     """`belljar run -- cargo`: where PATH leads to rustup's, its proxy finds a toolchain."""
     if shutil.which("cargo") is None:
@@ -166,6 +174,7 @@ def test_cargo_by_name(sandbox):
     assert sandbox.run("cargo", "--version").stdout == expected
 
 
+@pytest.mark.long
 def test_java(sandbox, system):
     system("javac", "default-jdk-headless")
     script = """
@@ -176,6 +185,7 @@ jar --create --file h.jar -C classes . && jar tf h.jar | grep -c Hello
     assert lines == ["java 2999997 served child Asia/Tokyo guest /tmp/home", "1"]
 
 
+@pytest.mark.long
 def test_npm_without_a_network(sandbox, tool):
     tool("npm")
     script = """

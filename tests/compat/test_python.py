@@ -63,6 +63,7 @@ def test_venv_made_inside(sandbox, python):
     assert sandbox.run(python, "/programs/venv_work.py").stdout == "/workspace/env True\n"
 
 
+@pytest.mark.long
 def test_venv_with_pip_made_inside(sandbox):
     if subprocess.run([SYSTEM, "-c", "import ensurepip"], capture_output=True).returncode != 0:
         pytest.skip("the system's python has no ensurepip; install the Debian package python3-venv")

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.long
 STRESSORS = {
     "cpu": ["--cpu", "2", "--cpu-method", "all"],
     "vm": ["--vm", "2", "--vm-bytes", "64M"],

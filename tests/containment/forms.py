@@ -35,7 +35,7 @@ def start(where):
 everywhere = pytest.mark.parametrize("where", [*FORMS, "process"])
 
 
-def run_form(form, *arguments, timeout=30, **options):
+def run_form(form, *arguments, timeout=2 * harness.PATIENCE, **options):
     done = subprocess.run(command(form, "--json", *arguments), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           errors="replace", timeout=timeout, **options)
     assert done.stdout.count("\n") == 1, done

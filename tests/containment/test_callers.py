@@ -4,6 +4,7 @@
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -16,7 +17,7 @@ import pytest
 
 import harness
 from forms import command, everywhere, forms, ignoring, mistake, start
-from harness import BELLJAR, PYTHON, belljar
+from harness import BELLJAR, PATIENCE, PYTHON, belljar
 
 
 # Not by /proc, which is not there in every form. Python ignores two by itself.
@@ -38,7 +39,7 @@ def test_ignored_and_blocked_signals_stay_outside(where):
     script = [PYTHON, "-c", SIGNALS]
     control = subprocess.run(script, capture_output=True, text=True, preexec_fn=prepare).stdout
     assert control == f"{[1, 10, *range(34, 65)]}\n[12, 64]\n", "outside, they are handed on"
-    done = subprocess.run([*start(where), "--", *script], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10,
+    done = subprocess.run([*start(where), "--", *script], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE,
                           preexec_fn=prepare)
     assert done.stdout == "[]\n[]\n", done
 
@@ -47,24 +48,30 @@ def test_ignored_and_blocked_signals_stay_outside(where):
 @pytest.mark.parametrize("json_form", [[], ["--json"]], ids=["streamed", "json"])
 def test_caller_that_ignores_sigchld(where, json_form):
     """Its children are reaped by the kernel, and who waits for them is told that there are none."""
-    began = time.monotonic()
     for code in (0, 3):
         done = subprocess.run([*start(where), *json_form, "--", "/bin/sh", "-c", f"echo hi; exit {code}"], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=10, preexec_fn=ignoring(signal.SIGCHLD))
+                              capture_output=True, text=True, timeout=PATIENCE, preexec_fn=ignoring(signal.SIGCHLD))
         assert done.returncode == code and "hi" in done.stdout, done
         if json_form:
             assert json.loads(done.stdout)["verdict"] == "exited"
-    assert time.monotonic() - began < 2
 
 
 @pytest.mark.parametrize("ignored", [True, False], ids=["nohup", "control"])
 def test_nohup(ignored):
-    process = subprocess.Popen([BELLJAR, "run", "--", "/bin/sh", "-c", "echo ready; sleep 0.4; echo done; exit 4"],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    def pending():
+        lines = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        return any(int(mask, 16) & 1 << signal.SIGHUP - 1 for mask in re.findall(r"^\w*Pnd:\s*(\w+)", lines, re.M))
+
+    process = subprocess.Popen([BELLJAR, "run", "--", "/bin/sh", "-c", "echo ready; read word; echo done; exit 4"],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                preexec_fn=ignoring(signal.SIGHUP) if ignored else None)
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGHUP)
-    out, err = process.communicate(timeout=10)
+    if ignored:
+        assert harness.wait_until(lambda: not pending()), "belljar never took the signal"
+    else:
+        process.wait(timeout=PATIENCE)
+    out, err = process.communicate("word\n", timeout=PATIENCE)
     assert (out, process.returncode) == (("done\n", 4) if ignored else ("", 130)), err
 
 
@@ -77,7 +84,7 @@ def test_closed_streams_let_nothing_in(form, closed, shared):
            f"open('{shared}/seen', 'w').write('\\n'.join(lines))\nraise SystemExit(5)"
     script = "".join(f" {number}{'<' if number == 0 else '>'}&-" for number in closed)
     done = subprocess.run(["/bin/sh", "-c", f'exec "$@"{script}', "sh", *command(form, "--rw", shared, "--", PYTHON, "-c", code)],
-                          stdin=subprocess.DEVNULL, capture_output=True, timeout=10)
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE)
     assert done.returncode == 5, done
     seen = dict(line.split(" ", 1) for line in (shared / "seen").read_text().splitlines())
     assert set(seen) <= {"0", "1", "2"}, seen
@@ -97,10 +104,10 @@ def test_result_that_nobody_reads_can_be_cancelled(number):
         fcntl.ioctl(process.stdout, termios.FIONREAD, buffer)
         return int.from_bytes(buffer, "little")
 
-    assert harness.wait_until(lambda: waiting() >= 60000, 10), "belljar must be printing"
-    time.sleep(0.1)
+    full = fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ)
+    assert harness.wait_until(lambda: waiting() == full), "belljar must be printing"
     process.send_signal(number)
-    ended = harness.wait_until(lambda: process.poll() is not None, 2)
+    ended = harness.wait_until(lambda: process.poll() is not None)
     process.kill()
     process.wait()
     process.stdout.close()
@@ -113,8 +120,8 @@ def test_terminal_in_every_form(where):
     script = "test -t 0 && test -t 1 && test -t 2 && echo all three; tty; read x; echo got $x; exit 6"
     pid, master = pty.fork()
     if pid == 0:
-        os.execv(argv[0], [*argv, "--tty", "--wall", "5s", "--", "/bin/sh", "-c", script])
-    shown, deadline = b"", time.monotonic() + 8
+        os.execv(argv[0], [*argv, "--tty", "--wall", "100s", "--", "/bin/sh", "-c", script])
+    shown, deadline = b"", time.monotonic() + PATIENCE
     os.write(master, b"word\r")
     while time.monotonic() < deadline:
         if select.select([master], [], [], 0.05)[0]:
@@ -135,7 +142,7 @@ def test_terminal_in_every_form(where):
 def test_few_open_files(where, count):
     """The guest's limit is the guest's alone: the set-up needs more."""
     done = subprocess.run([*start(where), "--open-files", str(count), "--", "/bin/sh", "-c", "ulimit -n; ulimit -Hn; /bin/true"],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10)
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0 and done.stdout.split() == [str(count)] * 2, done
 
 

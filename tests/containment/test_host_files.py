@@ -83,15 +83,15 @@ def test_hidden_directory_shows_nothing_of_another_mount(data, victim):
 def test_filesystems_of_the_kernel_are_no_sources(access, source, victim):
     """Refused, or nothing of the host's processes, files and devices comes in by them, and no setting can be written."""
     word = harness.token()
-    host = subprocess.Popen(["/bin/sh", "-c", "sleep 20; :", word], cwd=victim)
+    host = subprocess.Popen(["/bin/sh", "-c", "read end", word], stdin=subprocess.PIPE, cwd=victim)
     script = f"""
 cat /p/file /p{victim}/file /p/root{victim}/file /p/cwd/file
 for f in /p/[0-9]*/cmdline /p/cmdline; do tr '\\0' '\\n' < $f; done
 find /p -writable -type f
 for f in null zero full tty kmsg random; do (exec 3< /p/$f) && echo SECRET $f; done"""
     done = belljar(access, source.format(pid=host.pid) + ":/p", "--", "/bin/sh", "-c", script, cwd=victim)
-    host.kill()
-    host.wait()
+    assert host.poll() is None
+    host.communicate()
     assert word not in done.stdout and "SECRET" not in done.stdout and "/p" not in done.stdout, done
     if done.returncode == NOT_RUN:
         mistake(done, source.format(pid=host.pid))

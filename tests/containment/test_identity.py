@@ -34,7 +34,7 @@ def test_ids_and_groups():
 
 def test_host_uid_is_not_root(shared):
     """Seen from the host, the guest is neither root nor, when root calls, any user that exists."""
-    process = subprocess.Popen([harness.BELLJAR, "run", "--", "/bin/sh", "-c", "echo ready; sleep 5; :", word := harness.token()],
+    process = subprocess.Popen([harness.BELLJAR, "run", "--", "/bin/sh", "-c", "echo ready; sleep 600; :", word := harness.token()],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     process.stdout.readline()
     guests = [pid for pid in harness.processes_with(word) if pid != process.pid]
@@ -196,7 +196,10 @@ except OSError: pass
 
 
 def test_pid_1_survives_signals():
-    result = run_json("--", "/bin/sh", "-c", "for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done; sleep 0.1; echo alive")
+    # Orphans of before and after: only a live init reaps them, and it has had its signals by then.
+    result = run_json("--wall", "100s", "--", "/bin/sh", "-c", "orphan() { (/bin/true & echo $!); }; first=$(orphan)\n"
+                      "for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done\n"
+                      "for pid in $first $(orphan); do while [ -e /proc/$pid ]; do :; done; done; echo alive")
     assert result.verdict == "exited" and result["stdout"] == "alive\n", result
 
 
@@ -259,7 +262,7 @@ try: s.sendto(b'x', ('192.0.2.1', 53)); print('sent')
 except OSError: pass
 print('done')
 """
-    control = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=30).stdout
+    control = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=harness.PATIENCE).stdout
     assert "connected ('127.0.0.1'" in control
     assert run_json("--level", level, "--", PYTHON, "-c", code)["stdout"] == "done\n"
     listener.close()

@@ -3,17 +3,17 @@
 The corpus itself is tests/containment/corpus. Here it is the judge that is tested: prove must be able to fail.
 """
 
+import contextlib
 import json
 import pathlib
 import re
 import signal
 import subprocess
-import time
 
 import pytest
 
 import harness
-from harness import BELLJAR, IS_ROOT, guest
+from harness import BELLJAR, IS_ROOT, PATIENCE, guest
 
 FINDINGS = {"contained", "escaped", "not_promised", "vacuous", "error"}
 # What the weaker form can't hold, and what a limit that is only watched may see late or not at all, as SECURITY.md says.
@@ -21,7 +21,7 @@ LANDLOCK_ONLY_LACKS = {"A1d", "C49f", "C49g", "D57b"}
 WATCHED_LIMITS_LACK = {"D50b", "D56f", "D56g", "D62b"}
 
 
-def prove(*arguments, wrapper=(), timeout=120, **options):
+def prove(*arguments, wrapper=(), timeout=5 * PATIENCE, **options):
     return subprocess.run([*wrapper, BELLJAR, "prove", *arguments], capture_output=True, text=True, timeout=timeout,
                           stdin=subprocess.DEVNULL, **options)
 
@@ -64,15 +64,15 @@ def watched_lacks(report):
 
 
 def test_kernel_level(leftovers):
-    began = time.monotonic()
     report = proof()
-    assert time.monotonic() - began < 60
     check_whole(report)
     assert report["receipt"]["level"] == "kernel" and report["receipt"]["form"] == "namespaces"
     assert set(with_verdict(report, "not_promised")) <= watched_lacks(report)
     assert {"A13d", "A13e", "A13f"} <= set(with_verdict(report, "contained")), "mounts must work here"
 
 
+# For root that is the same form but for the user namespace; for others it is another one, and so in the gate.
+@pytest.mark.long if IS_ROOT else lambda test: test
 def test_kernel_level_without_user_namespaces(leftovers):
     report = proof(wrapper=[guest("forbid_userns")])
     check_whole(report)
@@ -213,37 +213,56 @@ def stage_of(pid):
             for path in pathlib.Path(where).glob(f"belljar-{pid}-*")}
 
 
+def word_of(pid):
+    """What every process of one prover has in its arguments: the stage's name, and so the prover's pid."""
+    return f"belljar-{pid}-"
+
+
+def stopped(word):
+    """How many processes with this word are stopped."""
+    count = 0
+    for pid in harness.processes_with(word):
+        with contextlib.suppress(OSError):
+            count += pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(") ")[2].startswith("T")
+    return count
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_interrupted(leftovers, number):
     process = subprocess.Popen([BELLJAR, "prove", "D"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
+    word = word_of(process.pid)
     assert harness.wait_until(lambda: stage_of(process.pid)), "the stage was never set"
-    time.sleep(0.5)
+    assert harness.wait_until(lambda: harness.processes_with(word)), "no attack ever ran"
     process.send_signal(number)
-    _, notes = process.communicate(timeout=30)
+    _, notes = process.communicate(timeout=PATIENCE)
     if number == signal.SIGINT:
         assert process.returncode == 130 and "interrupted" in notes
     assert harness.wait_until(lambda: not stage_of(process.pid)), f"left behind: {stage_of(process.pid)}"
-    # Also those that an attack left stopped; each has the stage's name, and so the prover's pid, in its arguments.
-    word = f"belljar-{process.pid}-"
+    # Also those that an attack left stopped.
     assert harness.wait_until(lambda: not harness.processes_with(word)), f"alive: {harness.processes_with(word)}"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-@pytest.mark.parametrize("after", [0.05, 0.1, 0.2])
-def test_interrupted_while_children_are_stopped(leftovers, number, after):
+@pytest.mark.parametrize("count", [1, 4, 8])
+def test_interrupted_while_children_are_stopped(leftovers, number, count):
     """D55b and D56f hold memory in children that stop themselves."""
-    process = subprocess.Popen([BELLJAR, "prove", "D55b", "D56f"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
-    word = f"belljar-{process.pid}-"
-    assert harness.wait_until(lambda: harness.processes_with(word)), "the control never ran"
-    time.sleep(after)
+    for _ in range(20):
+        process = subprocess.Popen([BELLJAR, "prove", "D55b", "D56f"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        word = word_of(process.pid)
+        harness.wait_until(lambda: process.poll() is not None or stopped(word) >= count, pause=0)
+        if process.poll() is None:
+            break
+        process.communicate()  # Nobody looked while they were: a busy machine. Again.
+    else:
+        pytest.fail("no child was ever seen stopped")
     process.send_signal(number)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE)
     assert harness.wait_until(lambda: not harness.processes_with(word)), f"alive: {harness.processes_with(word)}"
 
 
 def test_nothing_is_left_behind(leftovers):
     process = subprocess.Popen([BELLJAR, "prove", "A", "D57", "D60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=5 * PATIENCE) == 0
     assert stage_of(process.pid) == set()

@@ -3,7 +3,11 @@
 The probe (guests/surface.c) tries each in a process of its own. Outside, as the control, most of them answer.
 """
 
+import glob
+import json
 import os
+import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -92,7 +96,7 @@ def test_surface_of_bwrap_for_comparison(host):
     if shutil.which("bwrap") is None:
         pytest.skip("bwrap is not installed")
     done = subprocess.run(["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev",
-                           harness.guest("surface"), *map(str, host)], capture_output=True, text=True, timeout=60)
+                           harness.guest("surface"), *map(str, host)], capture_output=True, text=True, timeout=harness.PATIENCE)
     assert done.returncode == 0, done.stderr
     table = answers(done.stdout)
     print(f"bwrap --unshare-all: {len(answered(table))} of {len(table)} answered")
@@ -106,6 +110,50 @@ def test_refused_calls_are_named_in_denials(host):
         assert name in denied, f"{name} was refused, but denials have only {sorted(denied)}"
         assert denied[name]["count"] >= 1 and denied[name]["rule"]
     assert denied["unshare"]["count"] == 8
+
+
+# Each line of input is a number of calls to make; those that are made are told by a file, as the output is captured.
+REFUSED = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+for line in sys.stdin:
+    for _ in range(int(line)): libc.mount(0, 0, 0, 0, 0)
+    open('/shared/made', 'a').write(line)
+"""
+
+
+def denials_of(shared, *calls):
+    """The result's denials, and how often belljar was woken while each part of the calls was made."""
+    made = shared / "made"
+    made.write_text("")
+    made.chmod(0o666)
+    process = subprocess.Popen([harness.BELLJAR, "run", "--json", "--rw", f"{shared}:/shared", "--", harness.PYTHON, "-c", REFUSED],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def woken():
+        texts = [pathlib.Path(path).read_text() for path in glob.glob(f"/proc/{process.pid}/task/*/status")]
+        return sum(int(count) for text in texts for count in re.findall(r"voluntary_ctxt_switches:\s*(\d+)", text))
+
+    counts = []
+    for number in calls:
+        before = woken()
+        process.stdin.write(f"{number}\n")
+        process.stdin.flush()
+        assert harness.wait_until(lambda: f"{number}\n" in made.read_text() or process.poll() is not None), "it hangs"
+        counts.append(woken() - before)
+    out, notes = process.communicate(timeout=harness.PATIENCE)
+    assert process.returncode == 0, notes
+    return {denial["operation"]: denial["count"] for denial in json.loads(out)["denials"] if denial["kind"] == "syscall"}, counts
+
+
+def test_refused_calls_are_counted_up_to_ten_thousand(shared):
+    """Exactly, as long as they are counted; a flood beyond costs belljar nothing, and the denials say that there were more."""
+    denied, _ = denials_of(shared, 9_900)
+    assert denied["mount"] == 9_900 and "more" not in denied, denied
+    denied, (first, flood) = denials_of(shared, 12_000, 200_000)
+    assert sum(count for call, count in denied.items() if call != "more") == 10_000 and "more" in denied, denied
+    print(f"woken {first} and {flood} times")
+    assert first > 1_000 and flood < 10_000, f"woken {first} times by the calls that are counted, {flood} times by those that are not"
 
 
 @pytest.mark.parametrize("entry", ["int80", "x32"])

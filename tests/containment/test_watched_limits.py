@@ -20,7 +20,7 @@ if harness.IS_ROOT:
 import ctypes, sys, time
 if sys.argv[1] == 'hidden': ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
 held = bytearray(b'x') * (200 << 20)
-time.sleep(1)
+time.sleep(600)
 print('held', len(held) >> 20)
 """
 
@@ -43,8 +43,8 @@ print('held', len(held) >> 20)
         script = f'mount -t proc -o {options} proc /proc && exec setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"'
         prefix = [f"{unprivileged_copy}/forbid_userns"] if form == "landlock-only" else []
         done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *prefix, f"{unprivileged_copy}/belljar", "run", "--json",
-                               "--memory", "64M", "--", PYTHON, "-c", HOLD, dumpable], capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, cwd="/", timeout=20)
+                               "--memory", "64M", "--wall", "100s", "--", PYTHON, "-c", HOLD, dumpable], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, cwd="/", timeout=2 * harness.PATIENCE)
         result = json.loads(done.stdout)
         assert result["verdict"] in ("out_of_memory", "refused", "failed"), result
         assert "held" not in result["stdout"]
@@ -67,7 +67,7 @@ for i in range(1 if way == 'one' else 24):
             os.write(held[-1], b'x' * (1 << 20))
             time.sleep(0.005)
     except OSError: break
-time.sleep(0.3)
+time.sleep(600 if way in ('many', 'locked') else 0.3)  # The watcher must see those, however late it looks.
 print('wrote', sum(os.fstat(fd).st_blocks for fd in held) // 2048)
 """
 
@@ -95,7 +95,7 @@ if not harness.IS_ROOT:
     @pytest.mark.parametrize("way", ["many", "one", "unlinked", "locked"])
     def test_watched_disk_limit(way):
         """What the watcher can't see it must not count as nothing: it ends the run, or the receipt tells of the gap."""
-        result = run_form("landlock-only", "--disk", "8M", "--", PYTHON, "-c", WRITE, way)
+        result = run_form("landlock-only", "--disk", "8M", "--wall", "100s", "--", PYTHON, "-c", WRITE, way)
         line = harness.guard(result, "disk limit")
         assert line["state"] == "partial"
         if way in ("many", "locked"):

@@ -93,6 +93,12 @@ class Injector:
     def close(self):
         subprocess.run(["rm", "-rf", self.directory], check=True)
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     def run(self, role=0, nth=0, action="none", **options):
         """One run under the tracer."""
         log = f"{self.directory}/{role}-{nth}-{action}-{os.urandom(4).hex()}.log"
@@ -100,7 +106,7 @@ class Injector:
         os.unlink(log)
         return seen
 
-    def run_under(self, tool=(), log=None, timeout=20, run=(), **options):
+    def run_under(self, tool=(), log=None, timeout=2 * harness.PATIENCE, run=(), **options):
         """One run that is started by `tool`, with more arguments for `belljar run`."""
         with self.lock:
             self.count += 1
@@ -109,7 +115,8 @@ class Injector:
         place.chmod(0o777)
         marker = place / "marker"
         json_form = [] if self.form == "terminal" else ["--json"]
-        argv = [*[guest(name) for name in self.prefix], *map(str, tool), BELLJAR, "run", "--wall", "8s", *json_form, *self.arguments, *run]
+        argv = [*[guest(name) for name in self.prefix], *map(str, tool), BELLJAR, "run", "--wall", f"{harness.PATIENCE:g}s", *json_form,
+                *self.arguments, *run]
         if self.arguments[1] == "kernel":
             argv += ["--ro", GUESTS, "--rw", str(place)]
         argv += ["--", guest("wall"), str(marker), *HOST_NAMESPACES]

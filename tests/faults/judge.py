@@ -7,6 +7,7 @@ undisturbed run, as it sees that itself from inside; or the receipt says which g
 import difflib
 import re
 
+import harness
 import injection
 
 # Not made to fail: they end a process, can't fail, tell of it in another way than by an error (brk), or do their work even
@@ -53,6 +54,12 @@ def takes_away(line):
     return words[1] in ("open", "create", "socket") and words[-1] != "0"
 
 
+def hold(wall, problem):
+    """A wall that does not hold is no matter of luck: harness.Escape is final."""
+    if not wall:
+        raise harness.Escape(problem)
+
+
 def judge(seen, usual):
     """What happened, in words; raises when it must not. Both are of injection.Injected."""
     assert seen.status != injection.HANGS, f"hangs: {seen}"
@@ -72,10 +79,10 @@ def judge(seen, usual):
             return "ran in another form, which the receipt names"
         if all(takes_away(line) for line in differences):
             return "ran with less to see"
-        assert all(line[2:].startswith(WATCHED) for line in differences), f"ran with a hole: {differences}, {seen}"
-        assert admitted(seen, usual), f"the receipt is silent: {differences}, {seen}"
+        hold(all(line[2:].startswith(WATCHED) for line in differences), f"ran with a hole: {differences}, {seen}")
+        hold(admitted(seen, usual), f"the receipt is silent: {differences}, {seen}")
         return "ran, receipt tells what is missing"
-    assert seen.status != 0, f"a success without a run: {seen}"
+    hold(seen.status != 0, f"a success without a run: {seen}")
     assert seen.status not in (128 + 11, -11, 128 + 7), f"crashed: {seen}"
     if seen.result is not None:
         assert seen.verdict in ("failed", "refused") or seen.result["exit_code"] in (126, 127), str(seen)

@@ -5,6 +5,7 @@ that names it, and nothing is left behind. Runs that need no directory on the ho
 import errno
 import json
 import os
+import random
 import shutil
 import subprocess
 
@@ -20,7 +21,8 @@ NEEDS_A_DIRECTORY = ["process-namespaces"] if harness.IS_ROOT else ["process-nam
 def start(form, *arguments, env, tool=()):
     prefix, level = injection.FORMS[form]
     done = subprocess.run([*[guest(name) for name in prefix], *tool, harness.BELLJAR, "run", "--json", *level, "--", *arguments],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, env={**os.environ, **env})
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=2 * harness.PATIENCE,
+                          env={**os.environ, **env})
     return json.loads(done.stdout)
 
 
@@ -43,7 +45,11 @@ def test_no_place_for_temporary_files(form, kind, tmp_path, faults, leftovers):
 @pytest.mark.parametrize("form", NEEDS_A_DIRECTORY)
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS], ids=errno.errorcode.get)
 def test_making_the_directory_fails(form, number, faults, leftovers):
-    injector = injection.Injector(form)
+    with injection.Injector(form) as injector:
+        making_fails(injector, form, number, faults)
+
+
+def making_fails(injector, form, number, faults):
     usual = injector.run()
     calls = [call for call in usual.calls if call.role == 0 and injection.call_name(call.number) in ("mkdir", "mkdirat")]
     assert calls, "the form makes a directory"
@@ -57,13 +63,17 @@ def test_making_the_directory_fails(form, number, faults, leftovers):
         assert seen.wall is None and seen.verdict == "failed", str(seen)
         assert os.strerror(number) in seen.result["message"], seen.result["message"]
         faults.record(f"mkdir fails with {errno.errorcode[number]}", form, "verdict failed, the message names the cause")
-    injector.close()
 
 
 @pytest.mark.parametrize("form", NEEDS_A_DIRECTORY)
 def test_removing_fails_once(form, faults, leftovers):
     """EIO at each step of the clean-up: what belljar can't remove, its janitor tries again."""
-    injector = injection.Injector(form)
+    with injection.Injector(form) as injector:
+        removing_fails(injector, form, faults)
+    leftovers.check()
+
+
+def removing_fails(injector, form, faults):
     usual = injector.run()
     clean_up = ("rmdir", "unlinkat", "getdents64", "fchmodat", "lseek")
     calls = [call for call in usual.calls if injection.call_name(call.number) in clean_up]
@@ -74,8 +84,6 @@ def test_removing_fails_once(form, faults, leftovers):
             continue  # The number of calls differs a little from run to run.
         assert seen.status == injection.ENDED or seen.verdict == "failed", str(seen)
         faults.record("a call of the clean-up fails with EIO", form, "the result is the same, nothing is left")
-    injector.close()
-    leftovers.check()
 
 
 if harness.IS_ROOT:
@@ -123,17 +131,21 @@ def test_calls_of_the_c_library_fail_by_lot(point, faults, leftovers):
     tool = shutil.which("fiu-run")
     assert tool, "fiu-run is needed; tools/packages.txt lists it"
     good = broken = 0
+    lot = random.Random(point)
     for _ in range(60 if harness.LONG else 12):
-        done = subprocess.run([tool, "-x", "-c", f"enable_random name={point},probability=0.02", guest("belljar_dynamic"), "run", "--json", "--",
-                               "/bin/sh", "-c", "echo ran; exit 7"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        seed = lot.randrange(1, 1 << 31)
+        done = subprocess.run([tool, "-x", "-f", "", "-c", f"enable_random name={point},probability=0.02", guest("belljar_dynamic"),
+                               "run", "--json", "--", "/bin/sh", "-c", "echo ran; exit 7"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=2 * harness.PATIENCE, env={**os.environ, "FIU_PRNG_SEED": str(seed)})
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         result = json.loads(lines[-1]) if lines else None
-        assert done.returncode != 0, done
+        if done.returncode == 0:
+            raise harness.Escape(f"a success without a run, seed {seed}: {done}")
         if result and result["verdict"] == "exited" and result["exit_code"] == 7:
             good += 1
             continue
         broken += 1
-        assert result is None or result["verdict"] in ("failed", "refused") or result["exit_code"] in (126, 127), result
+        assert result is None or result["verdict"] in ("failed", "refused") or result["exit_code"] in (126, 127), (seed, result)
     faults.record("2 % of the C library's calls fail", point.rsplit("/", 1)[0], "verdict failed, or no run", broken)
     faults.record("2 % of the C library's calls fail", point.rsplit("/", 1)[0], "the run went on as ever", good)
 

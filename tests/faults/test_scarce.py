@@ -27,11 +27,10 @@ def without_limits(seen):
 
 @pytest.fixture(scope="module", params=FORMS)
 def undisturbed(request):
-    injector = injection.Injector(request.param)
-    usual = without_limits(injector.run_under())
-    assert usual.status == injection.ENDED and usual.wall, usual
-    yield injector, usual
-    injector.close()
+    with injection.Injector(request.param) as injector:
+        usual = without_limits(injector.run_under())
+        assert usual.status == injection.ENDED and usual.wall, usual
+        yield injector, usual
 
 
 def sweep(undisturbed, faults, fault, values, **how):
@@ -44,7 +43,7 @@ def sweep(undisturbed, faults, fault, values, **how):
         try:
             outcomes.append(judge(seen, usual))
         except AssertionError as problem:
-            raise AssertionError(f"{fault}, {value}: {problem}") from None
+            raise type(problem)(f"{fault}, {value}: {problem}") from None  # An escape stays one.
         faults.record(fault, injector.form, outcomes[-1])
     return outcomes
 
@@ -118,7 +117,7 @@ def cramped(request):
     for path in made:
         assert harness.wait_until(lambda p=path: not (p / "cgroup.procs").read_text()), "processes are left in the group"
         for inner in sorted(path.glob("belljar-*")):
-            raise AssertionError(f"left behind: {inner}")
+            raise harness.LeftBehind(str(inner))
         path.rmdir()
 
 
@@ -143,6 +142,7 @@ if harness.IS_ROOT and os.path.isdir("/sys/fs/cgroup/pids"):  # v1: a group may 
                          preexec_fn=lambda value: cramped("pids", "pids.max", value))
         assert outcomes[0] == "never ran" and outcomes[-1] == "ran behind the whole wall", outcomes
 
+    @pytest.mark.long
     def test_belljar_out_of_memory(undisturbed, faults, cramped):
         """The kernel kills what it likes inside the group: belljar, its janitor, init or the guest."""
         injector, usual = undisturbed

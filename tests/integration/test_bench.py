@@ -13,6 +13,7 @@ import pytest
 
 import harness
 
+pytestmark = pytest.mark.long
 RUN = harness.ROOT / "bench/run"
 TINY = ["--runs", "3", "--seconds", "0.3", "--live", "2", "--jobs", "2"]
 
@@ -87,7 +88,7 @@ def test_who_is_absent_is_named_with_the_reason(tmp_path):
     shutil.copy2(harness.BELLJAR, program)
     env = {key: value for key, value in os.environ.items() if key != "BELLJAR_BUILD"} | {"BELLJAR": str(program)}
     done = subprocess.run([sys.executable, RUN, *TINY, "--only", "start,posix_spawn,library", "--json", tmp_path / "r.json"],
-                          text=True, capture_output=True, timeout=60, env=env)
+                          text=True, capture_output=True, timeout=240, env=env)
     assert done.returncode == 0, done.stderr
     rows = rows_of(json.loads((tmp_path / "r.json").read_text()), "start")
     assert "no libbelljar.a" in rows["library"]["skipped"] and "p50_ms" in rows["posix_spawn"]
@@ -101,7 +102,7 @@ def test_a_failing_belljar_is_no_fast_one(tmp_path):
     broken.chmod(0o755)
     tmp_path.chmod(0o755)
     done = subprocess.run([sys.executable, RUN, *TINY, "--only", "start,belljar", "--json", tmp_path / "r.json"], text=True,
-                          capture_output=True, timeout=60, env={**os.environ, "BELLJAR": str(broken)})
+                          capture_output=True, timeout=240, env={**os.environ, "BELLJAR": str(broken)})
     assert done.returncode == 0, done.stderr
     row = rows_of(json.loads((tmp_path / "r.json").read_text()), "start")["belljar"]
     assert "cannot" in row["skipped"] and "p50_ms" not in row
@@ -130,9 +131,9 @@ def test_nothing_is_left_even_after_a_signal():
     def mine():
         return [name for name in os.listdir("/var/tmp") if name.startswith(f"bj-bench-{process.pid}-")]
     try:
-        assert harness.wait_until(lambda: harness.processes_with(f"bj-bench-{process.pid}-"), 60), "no racer came up"
+        assert harness.wait_until(lambda: harness.processes_with(f"bj-bench-{process.pid}-")), "no racer came up"
         process.terminate()
-        process.wait(60)
+        process.wait(harness.PATIENCE)
     finally:
         process.kill()
         process.wait()

@@ -1,10 +1,12 @@
 """Nothing is left behind: after many mixed runs, after kill -9 of belljar at any moment, after several at once.
 
-300 runs and 100 kills; BELLJAR_LONG=1 makes it 2,000 and 500. tests/faults/test_churn.py does more runs, in one process.
+50 runs and 12 kills; BELLJAR_LONG=1 makes it 1,000, as SPECIFICATION.md says, and 500. tests/faults/test_churn.py does more
+runs, in one process.
 """
 
 import collections
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import random
@@ -17,13 +19,13 @@ import pytest
 import harness
 from harness import inside, run_json
 
-RUNS = 2000 if harness.LONG else 300
-KILLS = 500 if harness.LONG else 100
+RUNS = 1000 if harness.LONG else 50
+KILLS = 500 if harness.LONG else 12
 
 MIX = [
     ("ok", lambda: ["--", "/bin/true"], {"exited"}),
     ("output", lambda: ["--", "/bin/sh", "-c", "echo out; echo err >&2; exit 3"], {"exited"}),
-    ("timeout", lambda: ["--wall", "40ms", "--", "/bin/sh", "-c", "sleep 9 & sleep 9"], {"timed_out"}),
+    ("timeout", lambda: ["--wall", "40ms", "--", "/bin/sh", "-c", "sleep 600 & sleep 600"], {"timed_out"}),
     ("crash", lambda: inside("kernel", "crash", "fault"), {"signaled"}),
     ("memory", lambda: ["--memory", "24M", *inside("kernel", "memory", "anonymous", 200)], {"out_of_memory"}),
     ("bomb", lambda: ["--processes", "16", "--wall", "150ms", *inside("kernel", "fork_bomb", "churn")],
@@ -34,7 +36,7 @@ MIX = [
     ("disk", lambda: ["--disk", "1M", "--", "/bin/sh", "-c", "head -c 3M /dev/zero > f"], {"disk_limit"}),
     ("process", lambda: ["--level", "process", "--", "/bin/sh", "-c", "mkdir -p a/b/c; echo x > a/b/c/f; ln -s / a/root; chmod 0 a/b"],
      {"exited"}),
-    ("process timeout", lambda: ["--level", "process", "--wall", "40ms", "--", "/bin/sh", "-c", "setsid sleep 9 & sleep 9"],
+    ("process timeout", lambda: ["--level", "process", "--wall", "40ms", "--", "/bin/sh", "-c", "setsid sleep 600 & sleep 600"],
      {"timed_out"}),
 ]
 
@@ -60,12 +62,17 @@ def test_mixed_runs_leave_nothing(leftovers):
 
 
 VICTIMS = [
-    lambda word: ["--wall", "20s", "--", "/bin/sh", "-c", f"sleep 19.{word[-6:]} & setsid sleep 18 & sleep 17", word],
-    lambda word: ["--wall", "20s", "--level", "process", "--", "/bin/sh", "-c", "setsid sleep 19 & sleep 18", word],
-    lambda word: ["--wall", "20s", "--processes", "30", *inside("kernel", "fork_bomb", "churn", "-1", word)],
-    lambda word: ["--wall", "20s", "--json", *inside("kernel", "flood", "text", 0, word)],
-    lambda word: ["--wall", "20s", "--level", "process", *inside("process", "outlive", "many", "beats", word)[2:]],
+    lambda word: ["--wall", "300s", "--", "/bin/sh", "-c", "sleep 600 & setsid sleep 600 & sleep 600; :", word],
+    lambda word: ["--wall", "300s", "--level", "process", "--", "/bin/sh", "-c", "setsid sleep 600 & sleep 600; :", word],
+    lambda word: ["--wall", "300s", "--processes", "30", *inside("kernel", "fork_bomb", "churn", "-1", word)],
+    lambda word: ["--wall", "300s", "--json", *inside("kernel", "flood", "text", 0, word)],
+    lambda word: ["--wall", "300s", "--level", "process", *inside("process", "outlive", "many", "beats", word)[2:]],
 ]
+
+
+def nobody_has(word):
+    if not harness.wait_until(lambda: not harness.processes_with(word)):
+        raise harness.LeftBehind(f"alive {harness.PATIENCE:g} s later: {harness.processes_with(word)}")
 
 
 def test_kill_9_leaves_nothing(leftovers):
@@ -78,7 +85,7 @@ def test_kill_9_leaves_nothing(leftovers):
         time.sleep(chosen.choice([0, 0.001, 0.002, 0.003, 0.005, 0.008, 0.012, 0.02, 0.05, 0.1]) * chosen.random())
         process.kill()
         process.wait()
-    assert harness.wait_until(lambda: not harness.processes_with(word)), f"alive after 5 s: {harness.processes_with(word)}"
+    nobody_has(word)
     leftovers.check()
 
 
@@ -87,44 +94,53 @@ def test_kill_9_during_set_up(leftovers):
     chosen = random.Random(3)
     word = harness.token()
     for _ in range(2 * KILLS):
-        process = subprocess.Popen([harness.BELLJAR, "run", "--wall", "20s", *inside("kernel", "flood", "text", 0, word)],
+        process = subprocess.Popen([harness.BELLJAR, "run", "--wall", "300s", *inside("kernel", "flood", "text", 0, word)],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(0.01 * chosen.random())
         process.kill()
         process.wait()
-    assert harness.wait_until(lambda: not harness.processes_with(word)), f"alive after 5 s: {harness.processes_with(word)}"
+    nobody_has(word)
     leftovers.check()
 
 
 def test_control_kill_9_of_a_plain_parent_leaves_its_tree():
-    word = harness.token()
-    process = subprocess.Popen(["/bin/sh", "-c", "/bin/sh -c 'sleep 20; :' " + word + " & wait"])
+    before, word = harness.Leftovers(), harness.token()
+    process = subprocess.Popen(["/bin/sh", "-c", "/bin/sh -c 'sleep 600; :' " + word + " & wait"], start_new_session=True)
     assert harness.wait_until(lambda: len(harness.processes_with(word)) >= 2)
     process.kill()
     process.wait()
-    time.sleep(0.1)
-    left = harness.processes_with(word)
-    assert left, "without a sandbox the tree must survive, or the test above shows nothing"
-    for pid in harness.descendants():
-        os.kill(pid, signal.SIGKILL)
-    harness.Leftovers().check(1)
+    try:
+        assert harness.wait_until(lambda: [pid for pid in harness.processes_with(word) if parent_of(pid) == os.getpid()]), \
+            "without a sandbox the tree must survive, or the test above shows nothing"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+    before.check()
+
+
+def parent_of(pid):
+    with contextlib.suppress(OSError):
+        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return None
+
+
+def name_of(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    return None
 
 
 @pytest.mark.parametrize("level", ["kernel", "process"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
 def test_signals_to_belljar_end_the_tree(level, number, leftovers):
     word = harness.token()
-    process = subprocess.Popen([harness.BELLJAR, "run", "--level", level, "--", "/bin/sh", "-c", "setsid sleep 20 & sleep 20; :", word],
+    process = subprocess.Popen([harness.BELLJAR, "run", "--level", level, "--wall", "300s", "--", "/bin/sh", "-c",
+                                "setsid sleep 600 & sleep 600; :", word],
                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    assert harness.wait_until(lambda: any(
-        pathlib.Path(f"/proc/{pid}/comm").read_text() == "sh\n" for pid in harness.processes_with(word)))
+    assert harness.wait_until(lambda: any(name_of(pid) == "sh" for pid in harness.processes_with(word))), process.poll()
     process.send_signal(number)
-    began = time.monotonic()
-    stderr = process.communicate(timeout=10)[1]
-    took = time.monotonic() - began
+    stderr = process.communicate(timeout=harness.PATIENCE)[1]
     assert process.returncode == 130, "cancelled"
     assert "cancelled" in stderr
-    assert took < 1, f"took {took * 1000:.0f} ms"
     assert not harness.processes_with(word)
 
 
@@ -144,15 +160,15 @@ if not harness.IS_ROOT:  # Root has no form of level kernel without namespaces.
         # Modes can't be changed in this form, but a directory can be made with a mode that locks everybody out.
         code = "import os; open('f', 'w').close(); os.mkdir('d', 0); os.mkdir('e', 0o100)"
         done = subprocess.run([harness.guest("forbid_userns"), harness.BELLJAR, "run", "--", harness.PYTHON, "-c", code],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=2 * harness.PATIENCE)
         assert done.returncode == 0, done.stderr
-        leftovers.check(2)
+        leftovers.check()
 
 
 def test_leftovers_are_seen(tmp_path):
     """The check itself must be able to fail."""
     before = harness.Leftovers()
-    process = subprocess.Popen(["/bin/sleep", "30"])
+    process = subprocess.Popen(["/bin/sleep", "600"])
     with pytest.raises(AssertionError, match="process .* sleep"):
         before.check(0.2)
     process.kill()
@@ -162,4 +178,4 @@ def test_leftovers_are_seen(tmp_path):
     with pytest.raises(AssertionError, match="file /tmp/belljar-"):
         before.check(0.2)
     os.rmdir(path)
-    before.check(1)
+    before.check()

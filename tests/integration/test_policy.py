@@ -13,13 +13,15 @@ import tomllib
 import jsonschema
 import pytest
 
+import harness
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BELLJAR = os.environ.get("BELLJAR", str(ROOT / "build/test/src/cli/belljar"))
 PROFILES = sorted((ROOT / "profiles").glob("*.toml"))
 
 
 def policy(*arguments, cwd=None, env=None):
-    return subprocess.run([BELLJAR, "policy", *map(str, arguments)], capture_output=True, text=True, timeout=20, cwd=cwd,
+    return subprocess.run([BELLJAR, "policy", *map(str, arguments)], capture_output=True, text=True, timeout=2 * harness.PATIENCE, cwd=cwd,
                           env={**os.environ, **(env or {})})
 
 
@@ -301,7 +303,7 @@ def test_documented_sessions_are_real(tmp_path):
     for session in sessions:
         for command, output in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", session, re.M):
             command = re.sub(r"\bbelljar policy\b", f"{BELLJAR} policy", command)
-            result = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+            result = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=2 * harness.PATIENCE)
             assert result.stdout + result.stderr == output, command
 
 

@@ -16,7 +16,7 @@ import time
 import pytest
 
 import harness
-from harness import BELLJAR, belljar, inside, run_json
+from harness import BELLJAR, PATIENCE, belljar, inside, run_json
 
 both = pytest.mark.parametrize("level", ["kernel", "process"])
 
@@ -51,11 +51,12 @@ def test_captured_input():
 
 def test_input_that_never_ends_does_not_hold_the_run():
     read_end, write_end = os.pipe()
-    began = time.monotonic()
-    done = belljar("--", "/bin/echo", "done", stdin=read_end)
-    assert done.stdout == "done\n" and time.monotonic() - began < 5
-    os.close(read_end)
-    os.close(write_end)
+    try:
+        done = belljar("--wall", "300s", "--", "/bin/echo", "done", stdin=read_end)  # Held, it would end by its timeout.
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+    assert (done.returncode, done.stdout) == (0, "done\n")
 
 
 def test_input_comes_as_it_is_typed():
@@ -65,7 +66,7 @@ def test_input_comes_as_it_is_typed():
         process.stdin.flush()
         assert process.stdout.readline() == word
     process.stdin.close()
-    assert process.wait(5) == 0
+    assert process.wait(PATIENCE) == 0
     process.stdout.close()
 
 
@@ -85,14 +86,12 @@ def test_large_output_arrives_whole(level):
 
 @both
 def test_reader_that_goes_away(level):
-    """`belljar run -- yes | head -1` ends."""
-    process = subprocess.Popen([BELLJAR, "run", "--level", level, "--output", "unlimited", "--wall", "20s", "--", "/usr/bin/yes"],
+    """`belljar run -- yes | head -1` ends, and long before its deadline."""
+    process = subprocess.Popen([BELLJAR, "run", "--level", level, "--output", "unlimited", "--wall", "300s", "--", "/usr/bin/yes"],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline() == b"y\n"
     process.stdout.close()
-    began = time.monotonic()
-    status = process.wait(10)
-    assert time.monotonic() - began < 3
+    status = process.wait(PATIENCE)
     assert status == 128 + signal.SIGPIPE, process.stderr.read()
     process.stderr.close()
 
@@ -103,7 +102,7 @@ def test_slow_reader_loses_nothing():
     while chunk := os.read(process.stdout.fileno(), 30000):
         text += chunk
         time.sleep(0.005)
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE) == 0
     assert text.split()[-1] == b"100000" and len(text.split()) == 100000
     process.stdout.close()
 
@@ -111,20 +110,20 @@ def test_slow_reader_loses_nothing():
 def test_reader_that_never_reads_does_not_outlast_the_deadline():
     """Output that nobody takes must not keep the sandbox alive past limits.wall."""
     word = harness.token()
-    process = subprocess.Popen([BELLJAR, "run", "--wall", "500ms", *inside("kernel", "flood", "text", 0, word)],
+    process = subprocess.Popen([BELLJAR, "run", "--wall", "1s", *inside("kernel", "flood", "text", 0, word)],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(1.5)
+    ended = harness.wait_until(lambda: process.poll() is not None)
     guests = [pid for pid in harness.processes_with(word) if pid != process.pid]
-    assert not guests, "the guest lives on after its deadline"
-    ended = harness.wait_until(lambda: process.poll() is not None, 2)
     process.terminate()
-    stoppable = harness.wait_until(lambda: process.poll() is not None, 2)
+    stoppable = harness.wait_until(lambda: process.poll() is not None)
     process.kill()
-    process.wait()
+    status = process.wait()
     process.stdout.close()
     process.stderr.close()
+    assert not guests, "the guest lives on after its deadline"
     assert stoppable, "belljar waits for a reader that never reads, and SIGTERM and Ctrl-C do not end it"
     assert ended, "belljar itself waits for a reader that never reads"
+    assert status == 124
 
 
 def test_invalid_utf8_is_also_given_as_base64():
@@ -170,7 +169,8 @@ def test_belljar_with_closed_streams(level, closed):
     """A careless caller: descriptors that belljar opens must not land on 0 to 2 and be written to as output."""
     script = "".join(f" {number}{'<' if number == 0 else '>'}&-" for number in closed)
     done = subprocess.run(["/bin/sh", "-c", f'exec "$@"{script}', "sh", BELLJAR, "run", "--level", level, "--", "/bin/sh", "-c",
-                           "echo out; echo err >&2; cat; exit 5"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=5)
+                           "echo out; echo err >&2; cat; exit 5"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=2 * PATIENCE)
     assert done.returncode in ((5,) if 1 not in closed and 2 not in closed else (5, 1, 141, 125)), done
     assert done.stdout == ("" if 1 in closed else "out\n")
     if 2 not in closed:
@@ -179,7 +179,7 @@ def test_belljar_with_closed_streams(level, closed):
 
 def test_json_with_closed_stdin():
     done = subprocess.run(["/bin/sh", "-c", 'exec "$@" 0<&-', "sh", BELLJAR, "run", "--json", "--", "/bin/echo", "hi"],
-                          capture_output=True, text=True, timeout=20)
+                          capture_output=True, text=True, timeout=2 * PATIENCE)
     assert done.returncode == 0 and '"stdout":"hi\\n"' in done.stdout, done
 
 
@@ -187,39 +187,43 @@ def test_json_with_closed_stdin():
 
 @both
 @pytest.mark.parametrize("json", [[], ["--json"]], ids=["streamed", "json"])
-def test_ctrl_c_ends_the_tree(level, json):
-    word = harness.token()
-    process = subprocess.Popen([BELLJAR, "run", *json, "--level", level, "--", "/bin/sh", "-c",
-                                "trap '' INT TERM HUP; setsid sleep 20 & echo ready; sleep 20; sleep 20", word],
+def test_ctrl_c_ends_the_tree(level, json, shared):
+    word, ready = harness.token(), shared / "ready"
+    mounts = ["--rw", str(shared)] if level == "kernel" else []
+    process = subprocess.Popen([BELLJAR, "run", *json, "--level", level, *mounts, "--wall", "300s", "--", "/bin/sh", "-c",
+                                f"trap '' INT TERM HUP; setsid sleep 600 & : > {ready}; sleep 600; sleep 600", word],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-    if json:
-        time.sleep(0.4)
-    else:
-        assert process.stdout.readline() == b"ready\n"
+    assert harness.wait_until(ready.exists), process.poll()
     os.killpg(process.pid, signal.SIGINT)
-    began = time.monotonic()
-    out, err = process.communicate(timeout=10)
-    took = time.monotonic() - began
-    print(f"{level}: ended {took * 1000:.0f} ms after Ctrl-C")
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert b"cancelled" in (out if json else err)
-    assert took < 1
     assert not harness.processes_with(word)
 
 
 # -- terminals -------------------------------------------------------------------------------------------------------------
 
-def on_terminal(*arguments, keys=b"", size=(33, 111), wait=b"", seconds=10, end=True):
-    """Runs belljar on a new terminal; returns (status, all that it showed)."""
+def set_size(terminal, size):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+
+
+def on_terminal(*arguments, keys=b"", size=(33, 111), wait=b"", then_size=None):
+    """Runs belljar on a new terminal of a size; once it shows `wait`, types `keys` and changes the size. Returns (status, all
+    that it showed, how it left the terminal)."""
     pid, master = pty.fork()
     if pid == 0:
-        os.execv(BELLJAR, [BELLJAR, "run", *map(str, arguments)])
-    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-    shown, deadline, sent = b"", time.monotonic() + seconds, False
+        try:
+            set_size(0, size)  # Here, so that belljar finds it whenever it looks.
+            os.execv(BELLJAR, [BELLJAR, "run", *map(str, arguments)])
+        finally:
+            os._exit(127)  # Or a second pytest would go on from here.
+    shown, deadline, sent = b"", time.monotonic() + PATIENCE, False
     while time.monotonic() < deadline:
         if not sent and wait in shown:
             sent = True
             os.write(master, keys)
+            if then_size:
+                set_size(master, then_size)
         if select.select([master], [], [], 0.05)[0]:
             try:
                 chunk = os.read(master, 65536)
@@ -242,10 +246,16 @@ def on_terminal(*arguments, keys=b"", size=(33, 111), wait=b"", seconds=10, end=
 
 
 def test_tty_is_a_terminal_of_its_own():
-    status, shown, _ = on_terminal("--tty", "--", "/bin/sh", "-c", "sleep 0.3; tty; stty size; test -t 0 && test -t 1 && test -t 2 && echo all three; exit 6")
+    status, shown, _ = on_terminal("--tty", "--", "/bin/sh", "-c", "tty; stty size; test -t 0 && test -t 1 && test -t 2 && echo all three; exit 6")
     assert status == 6, shown
     assert re.search(r"^/dev/pts/\d+\r?$", shown, re.M), shown
     assert "33 111" in shown and "all three" in shown
+
+
+def test_tty_follows_the_callers_size():
+    script = "trap 'stty size; exit 6' WINCH; echo ready; while :; do sleep 0.05; done"
+    status, shown, _ = on_terminal("--tty", "--", "/bin/sh", "-c", script, wait=b"ready", then_size=(22, 77))
+    assert status == 6 and "22 77" in shown, (status, shown)
 
 
 def test_tty_input_and_echo():
@@ -294,11 +304,10 @@ def test_pass_through_is_no_terminal():
 
 
 def test_tty_deadline():
-    began = time.monotonic()
     status, shown, _ = on_terminal("--tty", "--wall", "300ms", "--", "/bin/sh", "-c", "trap '' HUP INT TERM; while :; do sleep 1; done")
-    assert status == 124 and time.monotonic() - began < 3, (status, shown)
+    assert status == 124, (status, shown)
 
 
 def test_tty_without_a_terminal():
-    done = belljar("--tty", "--", "/bin/sh", "-c", "test -t 1 && echo terminal", timeout=10)
+    done = belljar("--tty", "--", "/bin/sh", "-c", "test -t 1 && echo terminal")
     assert done.returncode == 0 and "terminal" in done.stdout, done
