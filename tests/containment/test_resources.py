@@ -335,7 +335,7 @@ def test_zombies_are_reaped(level):
 
     def reaped():
         result = run_json("--processes", "150", *inside(level, "zombies", 400))
-        if result.verdict == "process_limit":
+        if result.verdict == "process_limit" or result["exit_code"] in (8, 9):  # A fork was refused, for the dead were too many.
             return False
         assert result.verdict == "exited" and result["exit_code"] == 0, result
         return level == "process" or int(re.match(r"seen (\d+)", result["stdout"])[1]) <= 3  # Init, the guest, and nobody else.

@@ -1,6 +1,8 @@
-"""./belljar as a new user meets it, on a tiny stand-in for the sources so that each first build takes a second."""
+"""./belljar as a new user meets it: on a tiny stand-in for the sources, so that each first build takes a second, and once for real.
+"""
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
 import time
@@ -43,7 +45,7 @@ def checkout(tmp_path):
 
 
 def run(*argv, stdin="in\n", **options):
-    return subprocess.run([str(a) for a in argv], input=stdin, capture_output=True, text=True, timeout=120, check=False,
+    return subprocess.run([str(a) for a in argv], input=stdin, capture_output=True, text=True, timeout=600, check=False,
                           **options)
 
 
@@ -55,6 +57,23 @@ def test_first_use_builds_and_passes_everything_on(checkout):
     assert (again.returncode, again.stdout, again.stderr) == (0, "c in\none\n", "")
 
 
+if (ROOT / ".git").exists():  # Not in the copy that the half of another user runs in.
+    @pytest.mark.long
+    def test_first_use_of_a_clone(tmp_path):
+        """The promise of SPECIFICATION.md, the one time that is asserted: everything is compiled, and by no cache."""
+        clone, cache = tmp_path / "clone", tmp_path / "cache"
+        settings = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+        env = {**os.environ, **settings, "CCACHE_DISABLE": "1", "XDG_CACHE_HOME": str(cache)}
+        assert (done := run("git", "clone", "--quiet", ROOT, clone, env=env)).returncode == 0, done.stderr
+        assert not (clone / "build").exists()
+        begun = time.monotonic()
+        done = run("./belljar", "run", "--", "python3", "-c", "print(6*7)", cwd=clone, env=env)
+        took = time.monotonic() - begun
+        assert (done.returncode, done.stdout) == (0, "42\n"), done.stderr
+        assert "first use" in done.stderr and (clone / "build/release/src/cli/belljar").exists()
+        assert took < 300, f"first use took {took:.0f} s"
+
+
 def test_later_uses_cost_little(checkout):
     assert run(checkout / "belljar").returncode == 0
     # About as many files as the real tree has.
@@ -62,12 +81,17 @@ def test_later_uses_cost_little(checkout):
         (checkout / f"src/cli/{number}.h").touch()
     assert run(checkout / "belljar").returncode == 0
 
+    def used():
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
     def cost(*argv):
+        """In CPU time: that is its own, whatever else runs. It has nobody to wait for."""
         times = []
         for _ in range(41):
-            begun = time.perf_counter()
+            begun = used()
             subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
-            times.append(time.perf_counter() - begun)
+            times.append(used() - begun)
         return min(times)  # What the machine does besides only ever adds.
 
     added = cost(checkout / "belljar") - cost(checkout / "build/release/src/cli/belljar")
@@ -92,7 +116,7 @@ def test_through_a_symlink_and_from_elsewhere(checkout, tmp_path):
 def test_two_first_uses_at_once_build_once(checkout):
     both = [subprocess.Popen([checkout / "belljar"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True) for _ in range(3)]
-    answers = [process.communicate(timeout=120) for process in both]
+    answers = [process.communicate(timeout=600) for process in both]
     assert [out for out, _ in answers] == ["one\n"] * 3
     assert sum("built the release preset" in err for _, err in answers) == 1
 
