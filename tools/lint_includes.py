@@ -3,30 +3,38 @@
 
     tools/lint_includes.py [ROOT]
 
-Arrows go only downwards: a module may include itself, the modules it uses, and whatever those use. There is no list of
-exceptions. Prints "file:line: rule" for each breach and exits 1 if there is one.
+The table is read from that page, so that it can't say something else than what is checked. A module may include itself
+and the modules that its row names, not what those use in turn; a row names only modules of rows above it, since arrows go
+only downwards. There is no list of exceptions. Prints "file:line: rule" for each breach and exits 1 if there is one.
 """
 import pathlib
 import re
 import sys
 
-# The module table: what each module may use directly. Order is from bottom to top.
-USES = {
-    "base": [],
-    "sys": ["base"],
-    "policy": ["base"],
-    "plan": ["policy", "sys"],
-    "jail": [],
-    "launch": ["plan", "sys", "jail"],
-    "backend": ["launch", "plan", "policy"],
-    "prove": ["backend", "policy"],
-    "cli": ["prove", "backend"],
-}
+PROJECT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def read_table(page):
+    """Module -> the modules that its row names, from the rows "| module | one job | may use |"."""
+    rows = page.read_text(encoding="utf-8").split("| module | one job | may use |\n", 1)[1].split("\n\n", 1)[0]
+    uses = {}
+    for row in rows.splitlines()[1:]:
+        module, _, may_use = (cell.strip() for cell in row.strip("|").split("|"))
+        named = [name for name in re.split(r"[ ,]+", may_use) if re.fullmatch(r"[a-z]+", name)]
+        uses[module] = [name for name in named if name in uses]
+        unknown = set(named) - set(uses) - {"std", "fmt", "libc"}
+        if unknown and module != "jail":  # The one row with a sentence: see JAIL_HEADERS.
+            sys.exit(f"lint_includes: {page.name}: the row of {module} names {', '.join(sorted(unknown))}, not above it")
+    uses["jail"] = []
+    return uses
+
+
+USES = read_table(PROJECT / "ARCHITECTURE.md")
 
 # The child side executes a plan and nothing else; of other modules it sees only plain data.
 JAIL_HEADERS = {"plan/launch_plan.h", "sys/kernel_constants.h"}
 
-# Which module each public header belongs to; belljar.h is for those above all modules.
+# Which module each public header belongs to; belljar.h is for users, of whom cli is one.
 PUBLIC = {
     "error.h": "base",
     "result.h": "base",
@@ -56,15 +64,9 @@ JAIL_CPP = {"array", "bit", "cerrno", "climits", "concepts", "csignal", "cstddef
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
 
-def closure(module):
-    """The module and everything below it."""
-    seen, todo = {module}, list(USES[module])
-    while todo:
-        name = todo.pop()
-        if name not in seen:
-            seen.add(name)
-            todo += USES[name]
-    return seen
+def allowed(module):
+    """What a module may include: itself, and what its row names."""
+    return {module, *USES[module]}
 
 
 def check_module_header(owner, header, test):
@@ -79,9 +81,9 @@ def check_module_header(owner, header, test):
         if test or header in JAIL_HEADERS:
             return None
         return f'jail may include only {", ".join(sorted(JAIL_HEADERS))} from other modules, not "{header}"'
-    if target not in closure(owner):
-        allowed = ", ".join(sorted(closure(owner) - {owner})) or "no other module"
-        return f'{owner} may not use {target} ("{header}"); it may use {allowed}'
+    if target not in allowed(owner):
+        others = ", ".join(sorted(allowed(owner) - {owner})) or "no other module"
+        return f'{owner} may not use {target} ("{header}"); it may use {others}'
     return None
 
 
@@ -98,7 +100,7 @@ def check_public_header(owner, includer, header, test):
             return f"{includer} is not in the table of public headers in tools/lint_includes.py"
     if owner == "jail" and not test:
         return f"jail may not use <{header}>: it executes plain data"
-    if module not in closure(owner):
+    if owner != "cli" and module not in allowed(owner):
         return f"{owner} may not use <{header}>, which belongs to {module}"
     return None
 
@@ -165,7 +167,7 @@ def breaches(root):
 
 
 def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1]).resolve()
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else PROJECT).resolve()
     if not any(True for _ in sources(root)):
         sys.exit(f"lint_includes: no sources under {root}")
     found = breaches(root)

@@ -1,12 +1,17 @@
 #include <belljar/engine.h>
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <thread>
 
@@ -38,6 +43,74 @@ TEST(Engine, FeedsStandardInput) {
   EXPECT_EQ(RunOnce({}, {"cat"}).out.data, "");
   // A guest that never reads does not hold the run.
   EXPECT_TRUE(RunOnce({}, {"/bin/true"}, Stdin(std::string(1 << 20, 'x'))).ok());
+}
+
+// A host program with a signal handler of its own: whatever is interrupted goes on. The guest fills both pipes and
+// ends, and only then somebody reads.
+TEST(Engine, SignalsOfTheHostProgramLoseNoOutput) {
+  struct Shared {
+    std::atomic<int> ticks;
+  };
+  auto* const shared =
+      static_cast<Shared*>(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(shared, MAP_FAILED);
+  static Shared* seen = shared;
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const int capacity = ::fcntl(ends[0], F_GETPIPE_SZ);
+  char path[] = "/tmp/belljar-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(path), nullptr);
+  const pid_t host = ::fork();
+  if (host == 0) {
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::close(ends[0]);
+    ::close(ends[1]);
+    struct sigaction action{};
+    action.sa_handler = [](int) { ++seen->ticks; };
+    ::sigaction(SIGALRM, &action, nullptr);
+    const itimerval often{{0, 2000}, {0, 2000}};
+    ::setitimer(ITIMER_REAL, &often, nullptr);
+    RunOptions options;
+    options.streams = StreamMode::kPassThrough;
+    const std::string script = "head -c " + std::to_string(2 * capacity) + " /dev/zero; echo > done";
+    (void)RunOnce(Policy().ReadWrite(path, "/workspace"), {"/bin/sh", "-c", script}, options);
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  const std::string done = std::string(path) + "/done";
+  const auto wait = [](auto condition) {
+    for (int i = 0; i < 60'000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  wait([&] { return ::access(done.c_str(), F_OK) == 0; });
+  // It has written all, and is about to end: some interruptions later that is drained which it left in its pipe.
+  const int before = shared->ticks;
+  wait([&] { return shared->ticks > before + 50; });
+  std::vector<char> chunk(65'536);
+  std::int64_t total = 0;
+  ssize_t got = 0;
+  while ((got = ::read(ends[0], chunk.data(), chunk.size())) > 0) total += got;
+  EXPECT_EQ(total, 2 * capacity);
+  ::close(ends[0]);
+  EXPECT_EQ(::waitpid(host, nullptr, 0), host);
+  EXPECT_EQ(::unlink(done.c_str()), 0);
+  ::rmdir(path);
+  ::munmap(shared, sizeof(Shared));
+}
+
+// Nothing of ours may take the numbers of streams that are closed: the command's own would replace it.
+TEST(Engine, CapturesInAHostProgramWithoutStreams) {
+  for (const char* level : {"process", "kernel"}) {
+    const pid_t host = ::fork();
+    if (host == 0) {
+      for (int fd = 0; fd <= 2; ++fd) ::close(fd);
+      auto engine = Engine::Open();
+      const auto result = engine->Run(Policy().AtLevel(level), {"/bin/sh", "-c", "cat; echo err >&2"}, Stdin("in"));
+      ::_exit(result && result->ok() && result->out.data == "in" && result->err.data == "err\n" ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(host, &status, 0), host);
+    EXPECT_EQ(status, 0) << level;
+  }
 }
 
 TEST(Engine, CallersMistakesAreErrors) {

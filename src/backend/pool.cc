@@ -15,6 +15,7 @@ constexpr std::size_t kMostShapes = 16;
 constexpr std::size_t kMostUsed =
     32;  // More wait for their end than this: whoever retires the next one ends it itself.
 constexpr std::chrono::seconds kIdle{10};
+constexpr std::chrono::milliseconds kFirstPause{50};
 
 // The environment is the command's and comes with it.
 bool SameShape(const Policy& a, const Policy& b) {
@@ -80,7 +81,7 @@ Pool::Shape& Pool::Find(const Policy& policy, const sys::HostFacts& facts) {
   }
   if (shapes_.size() >= kMostShapes) {
     const auto oldest = std::ranges::min_element(shapes_, {}, &Shape::last_used);
-    if (&*oldest != making_) {
+    if (&*oldest != making_ && oldest->awaited == 0) {
       for (auto& prepared : oldest->ready) used_.push_back(std::move(prepared));
       shapes_.erase(oldest);
     }
@@ -128,20 +129,17 @@ void Pool::Retire(std::unique_ptr<Prepared> used) {
 Expected<void> Pool::Fill(const Policy& policy, const sys::HostFacts& facts, std::size_t count) {
   std::unique_lock lock(mutex_);
   Shape& shape = Find(policy, facts);
+  ++shape.awaited;
   shape.failure.reset();
   shape.wanted = std::clamp<std::size_t>(count, shape.wanted, most_);
   const std::size_t enough = std::min(count, most_);
   StartThread();
   work_.notify_one();
-  std::optional<Error> failure;
-  ready_.wait(lock, [&] {
-    // Looked up again: an idle shape may have been forgotten while the lock was released.
-    const auto found = std::ranges::find_if(shapes_, [&](const Shape& s) { return SameShape(s.policy, policy); });
-    if (found == shapes_.end()) return true;
-    failure = found->failure;
-    return failure.has_value() || found->ready.size() >= enough;
-  });
-  if (failure) return std::unexpected(*failure);
+  ready_.wait(lock, [&] { return shape.failure.has_value() || shape.ready.size() >= enough; });
+  --shape.awaited;
+  shape.last_used = Clock::now();
+  work_.notify_one();  // Others that wait may have what this one needs no more.
+  if (shape.ready.size() < enough) return std::unexpected(*shape.failure);
   return {};
 }
 
@@ -151,10 +149,39 @@ void Pool::StartThread() {
 
 Pool::Shape* Pool::NextToFill() {
   if (Ready() >= most_) return nullptr;
+  return MostUrgent();
+}
+
+// One that somebody waits for goes first, then the one used last: so of two that want all both get it, in turn.
+Pool::Shape* Pool::MostUrgent() {
+  const auto now = Clock::now();
+  const auto urgency = [](const Shape& shape) { return std::pair(shape.awaited > 0, shape.last_used); };
   Shape* next = nullptr;
   for (Shape& shape : shapes_) {
-    if (shape.failure || shape.ready.size() >= shape.wanted) continue;
-    if (next == nullptr || shape.last_used > next->last_used) next = &shape;
+    if (shape.ready.size() >= shape.wanted || (shape.failure && now < shape.retry_at)) continue;
+    if (next == nullptr || urgency(shape) > urgency(*next)) next = &shape;
+  }
+  return next;
+}
+
+void Pool::MakeRoom() {
+  if (Ready() < most_) return;
+  const Shape* const next = MostUrgent();
+  if (next == nullptr || next->awaited == 0) return;
+  Shape* from = nullptr;
+  for (Shape& shape : shapes_) {
+    if (&shape == next || shape.ready.empty()) continue;
+    if (from == nullptr || shape.last_used < from->last_used) from = &shape;
+  }
+  if (from == nullptr) return;
+  used_.push_back(std::move(from->ready.front()));
+  from->ready.pop_front();
+}
+
+Pool::Clock::time_point Pool::NextLook() const {
+  auto next = Clock::now() + kIdle;
+  for (const Shape& shape : shapes_) {
+    if (shape.failure && shape.ready.size() < shape.wanted) next = std::min(next, shape.retry_at);
   }
   return next;
 }
@@ -169,8 +196,12 @@ void Pool::MakeOne(std::unique_lock<std::mutex>& lock, Shape& shape) {
   making_ = nullptr;
   if (made) {
     shape.ready.push_back(std::move(*made));
+    shape.failure.reset();
+    shape.pause = {};
   } else {
     shape.failure = made.error();
+    shape.pause = std::clamp<Clock::duration>(shape.pause * 2, kFirstPause, kIdle);
+    shape.retry_at = Clock::now() + shape.pause;
   }
   ready_.notify_all();
 }
@@ -178,7 +209,7 @@ void Pool::MakeOne(std::unique_lock<std::mutex>& lock, Shape& shape) {
 void Pool::ForgetIdle(std::vector<std::unique_ptr<Prepared>>& ended) {
   const auto now = Clock::now();
   for (auto shape = shapes_.begin(); shape != shapes_.end();) {
-    if (now - shape->last_used < kIdle) {
+    if (now - shape->last_used < kIdle || shape->awaited > 0) {
       ++shape;
       continue;
     }
@@ -190,10 +221,11 @@ void Pool::ForgetIdle(std::vector<std::unique_ptr<Prepared>>& ended) {
 void Pool::Work() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
+    MakeRoom();
     if (Shape* const shape = NextToFill(); shape != nullptr) {
       MakeOne(lock, *shape);
     } else if (used_.empty()) {
-      work_.wait_for(lock, kIdle);
+      work_.wait_until(lock, NextLook());
     }
     std::vector<std::unique_ptr<Prepared>> ended = std::exchange(used_, {});
     ForgetIdle(ended);

@@ -49,7 +49,8 @@ class Pool {
   std::unique_ptr<Prepared> Take(const Policy& policy, const sys::HostFacts& facts);
   /// Ends a used sandbox off the caller's path.
   void Retire(std::unique_ptr<Prepared> used);
-  /// Blocks until `count` sandboxes are ready for the policy, or one could not be made.
+  /// Blocks until `count` sandboxes (at most all that the pool keeps) are ready for the policy, or one could not be
+  /// made. Where the pool is full others make room, least recently used first.
   Expected<void> Fill(const Policy& policy, const sys::HostFacts& facts, std::size_t count);
 
  private:
@@ -58,15 +59,21 @@ class Pool {
     Policy policy;
     sys::HostFacts facts;
     std::size_t wanted = 1;
+    std::size_t awaited = 0;  ///< How many calls of Fill wait for it; it is not forgotten then.
     Clock::time_point last_used;
     std::deque<std::unique_ptr<Prepared>> ready;
-    std::optional<Error> failure;  ///< Why the last one could not be made; no more are tried.
+    std::optional<Error> failure;  ///< Why the last one could not be made.
+    Clock::time_point retry_at;    ///< When the next is tried after a failure, which may pass (as too many open files).
+    Clock::duration pause{};       ///< Between the last tries: longer each time.
   };
 
   Shape& Find(const Policy& policy, const sys::HostFacts& facts);
   void StartThread();
   void Work();
   Shape* NextToFill();
+  Shape* MostUrgent();
+  void MakeRoom();  ///< For one that Fill waits for.
+  Clock::time_point NextLook() const;
   void MakeOne(std::unique_lock<std::mutex>& lock, Shape& shape);
   void ForgetIdle(std::vector<std::unique_ptr<Prepared>>& ended);
   std::size_t Ready() const;

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <gtest/gtest.h>
@@ -15,6 +16,10 @@
 #include <iterator>
 #include <set>
 #include <thread>
+
+#include "backend/pool.h"
+#include "plan/compile.h"
+#include "sys/host_facts.h"
 
 namespace belljar {
 namespace {
@@ -202,6 +207,64 @@ TEST_F(Warm, ManyThreadsAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(good, 48);
+}
+
+// A full pool once made whoever asked for another shape wait until all was forgotten, and then said that it was ready.
+TEST(Pool, MakesRoomForWhatIsAskedFor) {
+  const sys::HostFacts facts = sys::ReadHostFacts();
+  backend::Pool pool(2);
+  const Policy first;
+  const Policy second = Policy().Memory("256M");
+  if (const auto ready = pool.Fill(first, facts, 2); !ready) GTEST_SKIP() << ready.error().Text();
+  ASSERT_TRUE(pool.Fill(second, facts, 2));
+  for (int i = 0; i < 2; ++i) EXPECT_NE(pool.Take(second, facts), nullptr);
+}
+
+TEST(Pool, TwoWhoWantAllOfItBothGetIt) {
+  const sys::HostFacts facts = sys::ReadHostFacts();
+  backend::Pool pool(2);
+  if (const auto ready = pool.Fill({}, facts, 1); !ready) GTEST_SKIP() << ready.error().Text();
+  std::atomic<int> good = 0;
+  std::vector<std::thread> threads;
+  for (const char* memory : {"128M", "256M", "384M"}) {
+    threads.emplace_back([&, memory] { good += pool.Fill(Policy().Memory(memory), facts, 2) ? 1 : 0; });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, 3);
+}
+
+TEST(Pool, AFailureThatPassesIsForgotten) {
+  const sys::HostFacts facts = sys::ReadHostFacts();
+  backend::Pool pool(2);  // One is kept ready for the first.
+  if (const auto ready = pool.Fill({}, facts, 1); !ready) GTEST_SKIP() << ready.error().Text();
+  const Policy hot = Policy().Memory("256M");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{3, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto failed = pool.Fill(hot, facts, 1);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(failed);
+  EXPECT_TRUE(WaitUntil([&] { return pool.Take(hot, facts) != nullptr; }));
+}
+
+TEST(Prepare, NamesTheStepThatFailed) {
+  char path[] = "/tmp/belljar-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(path), nullptr);
+  const sys::HostFacts facts = sys::ReadHostFacts();
+  const Policy policy = Policy().ReadOnly(path, "/data");
+  const auto plan = plan::Compile({.policy = policy,
+                                   .facts = facts,
+                                   .argv = {},
+                                   .command = plan::CommandKnown::kLater,
+                                   .run_id = sys::MakeRunId()});
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(::rmdir(path), 0);
+  const auto prepared = launch::Sandbox::Prepare(*plan, facts.cgroups);
+  ASSERT_FALSE(prepared);
+  if (prepared.error().step == "clone init") GTEST_SKIP() << prepared.error().Text();
+  EXPECT_NE(prepared.error().Text().find("/data"), std::string::npos) << prepared.error().Text();
+  EXPECT_EQ(prepared.error().code, ENOENT);
 }
 
 TEST(Cold, SaysThatItKeepsNoneReady) {

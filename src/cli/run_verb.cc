@@ -17,8 +17,6 @@
 #include "cli/interrupt.h"
 #include "cli/policy_flags.h"
 #include "cli/trace_table.h"
-#include "jail/sweep.h"
-#include "sys/process.h"
 
 namespace belljar::cli {
 namespace {
@@ -93,10 +91,7 @@ Expected<Result> Run(const Arguments& arguments) {
   }
   options.cancel = &*token;
   if (arguments.trace) options.trace = Trace::kRefusals;
-  // Without a pid namespace an init that is killed from outside leaves its processes to whoever adopts orphans.
-  const bool adopts = sys::AdoptOrphans();
   auto result = engine->Run(*policy, arguments.command, options);
-  if (adopts && result && result->verdict != Verdict::kExited) jail::KillChildren(jail::Kin::kChildren);
   ReleaseSignals();
   return result;
 }

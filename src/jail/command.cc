@@ -119,6 +119,11 @@ int DoCommandSteps(Context& context, plan::Report& failure) {
 
 // `vectors`: argv and envp, one behind the other. Returns only when it failed.
 void ExecCommand(Context& context, char** vectors, plan::Report& failure) {
+  // Told by whoever becomes the guest, not by init once it has: the parent's deadline must not depend on an init that
+  // somebody stops in between.
+  plan::Report started = {};
+  started.kind = plan::ReportKind::kStarted;
+  SendReport(context, started, -1);
   char** envp = vectors;
   while (*envp != nullptr) ++envp;
   failure.kind = plan::ReportKind::kExecFailed;
@@ -213,9 +218,6 @@ int StartCommand(Context& context) {
     SendReport(context, start.failure, -1);
     return -1;
   }
-  plan::Report started = {};
-  started.kind = plan::ReportKind::kStarted;
-  SendReport(context, started, -1);
   return pid;
 }
 
@@ -244,9 +246,6 @@ int PrepareCommand(Context& context) {
     if (ParentGone(context, events[0])) _exit(0);
   }
   close(ends[0]);
-  plan::Report started = {};
-  started.kind = plan::ReportKind::kStarted;
-  SendReport(context, started, -1);
   return pid;
 }
 

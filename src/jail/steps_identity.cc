@@ -108,13 +108,8 @@ int Terminal(Context& context) {
   return sent;
 }
 
-// Closes all descriptors but those still needed.
-int CloseFds(Context& context) {
-  int keep[plan::kControlSlot + 4];
-  int count = 0;
-  for (int slot = 0; slot <= plan::kControlSlot; ++slot) keep[count++] = context.fds[slot];
-  keep[count++] = context.landlock;
-  keep[count++] = context.terminal;
+// Closes all descriptors from `first` on but those in `keep`, which it sorts.
+int CloseAllBut(int* keep, int count, unsigned first) {
   for (int i = 1; i < count; ++i) {  // Insertion sort: a handful.
     for (int j = i; j > 0 && keep[j] < keep[j - 1]; --j) {
       const int swap = keep[j];
@@ -122,14 +117,35 @@ int CloseFds(Context& context) {
       keep[j - 1] = swap;
     }
   }
-  unsigned next = 0;
+  unsigned next = first;
   for (int i = 0; i < count; ++i) {
-    if (keep[i] < 0) continue;
+    if (keep[i] < 0 || static_cast<unsigned>(keep[i]) < next) continue;
     const auto fd = static_cast<unsigned>(keep[i]);
     if (fd > next && syscall(SYS_close_range, next, fd - 1, 0) != 0) return -1;
     next = fd + 1;
   }
-  if (syscall(SYS_close_range, next, ~0U, 0) != 0) return -1;
+  return static_cast<int>(syscall(SYS_close_range, next, ~0U, 0));
+}
+
+int CloseForeign(Context& context) {
+  int keep[plan::kMaxSlots];
+  memcpy(keep, context.fds, sizeof keep);
+  // Nothing that is opened on the way shall get the numbers of the streams, which are closed in some callers.
+  int taken = 0;
+  while (taken <= STDERR_FILENO && (taken = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0) {
+  }
+  if (taken < 0) return -1;
+  context.detail = 1;
+  return CloseAllBut(keep, plan::kMaxSlots, STDERR_FILENO + 1);
+}
+
+int CloseFds(Context& context) {
+  int keep[plan::kControlSlot + 3];
+  int count = 0;
+  for (int slot = 0; slot <= plan::kControlSlot; ++slot) keep[count++] = context.fds[slot];
+  keep[count++] = context.landlock;
+  keep[count++] = context.terminal;
+  if (CloseAllBut(keep, count, 0) != 0) return -1;
   context.root = -1;
   context.proc = -1;
   return 0;
@@ -171,6 +187,7 @@ int DoIdentityStep(Context& context, const plan::Step& step) {
     case plan::Op::kSetIds: return SetIds(context, step);
     case plan::Op::kUserNamespace: return UserNamespace(context, step);
     case plan::Op::kSubreaper: return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    case plan::Op::kCloseForeign: return CloseForeign(context);
     case plan::Op::kCloseFds: return CloseFds(context);
     default: errno = EINVAL; return -1;
   }

@@ -141,7 +141,8 @@ int RemoveTree(const char* path) {
   if (directory < 0 && errno == EACCES && fchmodat(AT_FDCWD, path, 0700, 0) == 0) {
     directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   }
-  if (directory < 0) return errno == ENOENT ? 0 : -1;
+  // No such directory: gone, or never made, as where TMPDIR is a file. What stands in its place is not ours to remove.
+  if (directory < 0) return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -1;
   // One descriptor at a time, up again by "..": a tree may be deeper than there are descriptors or stack. Nobody else
   // is left who could move directories meanwhile.
   int depth = 0;

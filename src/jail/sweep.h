@@ -11,7 +11,8 @@ enum class Kin : unsigned char {
 /// Kills and reaps all children, and the orphans that become children (the caller is a subreaper), until none is left.
 void KillChildren(Kin kin);
 
-/// Removes a directory with all that is in it, at any depth, without following links. 0, or -1 with errno.
+/// Removes a directory with all that is in it, at any depth, without following links. 0 when there is no directory of
+/// that name any more, or -1 with errno.
 int RemoveTree(const char* path);
 
 /// What must not outlive a run on the host. Offsets are plain arrays so that a clone without heap can use it.

@@ -59,6 +59,21 @@ TEST(RemoveTree, DoesNotFollowLinks) {
 
 TEST(RemoveTree, AbsentIsFine) { EXPECT_EQ(RemoveTree("/tmp/belljar-test-that-is-not-there"), 0); }
 
+// Or a janitor tries for five seconds to remove what a wrong TMPDIR kept its owner from making.
+TEST(RemoveTree, WhatIsNoDirectoryIsLeftAlone) {
+  const std::string root = TemporaryDirectory();
+  const std::string file = root + "/file";
+  const std::string link = root + "/link";
+  ::close(::open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  ASSERT_EQ(::symlink("/tmp", link.c_str()), 0);
+  EXPECT_EQ(RemoveTree((file + "/belljar-run").c_str()), 0);
+  EXPECT_EQ(RemoveTree(file.c_str()), 0);
+  EXPECT_EQ(RemoveTree(link.c_str()), 0);
+  EXPECT_EQ(::access(file.c_str(), F_OK), 0);
+  EXPECT_EQ(::access(link.c_str(), F_OK), 0);
+  EXPECT_EQ(RemoveTree(root.c_str()), 0);
+}
+
 TEST(KillChildren, FindsDetachedGrandchildren) {
   const pid_t init = ::fork();
   if (init == 0) {

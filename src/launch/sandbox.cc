@@ -14,6 +14,7 @@
 
 #include "jail/run_child.h"
 #include "launch/control.h"
+#include "plan/explain.h"
 #include "sys/pipe.h"
 #include "sys/process.h"
 #include "sys/user_namespace.h"
@@ -67,7 +68,8 @@ Expected<void> Sandbox::AwaitPrepared() {
     }
     if (told.report.kind == plan::ReportKind::kPrepared) return {};
     if (told.report.kind != plan::ReportKind::kListener) {
-      return std::unexpected(sys::ErrnoError("prepare a sandbox", told.report.error));
+      const std::string step = plan::DescribeStep(plan_->plan(), told.report.step);
+      return std::unexpected(sys::ErrnoError("prepare a sandbox: " + step, told.report.error));
     }
     listener = std::move(told.fd);
   }
@@ -97,6 +99,7 @@ Expected<void> Sandbox::Begin(std::span<const std::uint64_t> command, Input mode
 }
 
 Expected<void> Sandbox::PrepareHost(const sys::CgroupLayout& cgroups, std::vector<base::UniqueFd>& id_maps) {
+  if (plan_->plan().init_is_pid1 == 0) orphans_.Adopt();
   if (!plan_->cgroup_paths.empty() || !plan_->private_directory.empty()) {
     jail::Leftovers leftovers{};
     std::size_t index = 0;
@@ -171,7 +174,8 @@ Expected<void> Sandbox::CloneInit(const Streams& streams, const std::vector<base
   if (plan_->traced && ::setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) {
     return std::unexpected(sys::ErrnoError("ask for credentials on the control socket", errno));
   }
-  const base::UniqueFd control_of_init(ends[1]);
+  base::UniqueFd control_of_init(ends[1]);
+  if (!sys::MoveAboveStreams(control_of_init)) return std::unexpected(sys::ErrnoError("make a control socket", errno));
 
   std::array<int, plan::kMaxSlots> fds{};
   fds.fill(-1);
@@ -200,7 +204,7 @@ Expected<void> Sandbox::CloneInit(const Streams& streams, const std::vector<base
 
 void Sandbox::Kill() {
   if (waited_ || !pidfd.valid()) return;
-  if (plan_->plan().init_is_pid1 != 0) {
+  if (plan_->plan().init_is_pid1 != 0 || only_init_is_left) {
     (void)sys::SendSignal(pidfd.get(), SIGKILL);
     return;
   }

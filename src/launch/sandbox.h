@@ -15,6 +15,7 @@
 
 #include "base/unique_fd.h"
 #include "launch/janitor.h"
+#include "launch/orphans.h"
 #include "plan/compiled_plan.h"
 #include "sys/cgroup.h"
 #include "sys/host_facts.h"
@@ -42,6 +43,7 @@ class Sandbox {
   base::UniqueFd error;
   base::UniqueFd listener;  ///< Of refused calls; only in a prepared sandbox, others send it later.
   sys::Cgroup cgroup;
+  bool only_init_is_left = false;  ///< Init has said so: whoever ends it leaves no orphans.
 
   pid_t init() const { return init_.pid; }
   /// Ends all processes inside. Init is still to be waited for.
@@ -67,6 +69,7 @@ class Sandbox {
     OwnedPid(OwnedPid&& other) noexcept : pid(std::exchange(other.pid, -1)) {}
   };
   const plan::CompiledPlan* plan_;
+  Orphans orphans_;  ///< Before the janitor, so that its end comes after the janitor's: that is a child too.
   Janitor janitor_;
   std::string private_directory_;
   OwnedPid init_;

@@ -214,7 +214,10 @@ void Supervisor::StartTracing(pid_t command) {
 void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid_t sender) {
   switch (report.kind) {
     case plan::ReportKind::kSetupFailed: observed_.setup_failed = report; return;
-    case plan::ReportKind::kExecFailed: observed_.exec_failed = report; return;
+    case plan::ReportKind::kExecFailed:
+      observed_.exec_failed = report;
+      observed_.started = false;
+      return;
     case plan::ReportKind::kPrepared: return;
     case plan::ReportKind::kTerminal: ConnectTerminal(std::move(fd)); return;
     case plan::ReportKind::kListener:
@@ -239,6 +242,7 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
     case plan::ReportKind::kDeadline:
       // Exactly one of the two is ever sent. What the parent did before it came is the reason, though.
       observed_.ended = report;
+      sandbox_.only_init_is_left = true;
       wall_deadline_ = kNever;
       return;
   }
@@ -385,8 +389,10 @@ void Supervisor::DrainAfterEnd() {
       before = pump.capture().bytes();
       const Flow flow = pump.Pump();
       if (flow == Flow::kWaitForTarget) {
+        if (!by_itself) break;
+        // A signal that the host program handles is no reason to lose the rest: it is tried again.
         pollfd waits[] = {{pump.target(), POLLOUT, 0}, {cancel, POLLIN, 0}};
-        if (!by_itself || ::poll(waits, 2, -1) < 0 || waits[1].revents != 0) break;
+        if ((::poll(waits, 2, -1) < 0 && errno != EINTR) || waits[1].revents != 0) break;
         continue;
       }
       if (flow != Flow::kWaitForSource || pump.capture().bytes() == before) break;
@@ -469,11 +475,7 @@ void Supervisor::Finish(Outcome& outcome) {
 
   std::string step_text;
   if (observed_.setup_failed) {
-    const auto index = static_cast<std::uint32_t>(observed_.setup_failed->step);
-    if (index < plan_.plan().step_count) {
-      const plan::StepText text = plan::Describe(plan_.plan(), plan::Steps(plan_.plan())[index]);
-      step_text = text.what;
-    }
+    step_text = plan::DescribeStep(plan_.plan(), observed_.setup_failed->step);
   }
   Decide(observed_, policy_, step_text, result);
 

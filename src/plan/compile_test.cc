@@ -50,10 +50,10 @@ std::ptrdiff_t Find(const CompiledPlan& compiled, Op op) {
 TEST(Compile, KeepsTheOrderThatSecurityRestsOn) {
   for (const sys::HostFacts& facts : {User(), Root()}) {
     const CompiledPlan compiled = Plan({}, facts);
-    const std::vector<Op> order = {Op::kDieWithParent,    Op::kNoDump,          Op::kPrivateMounts, Op::kNewRoot,
-                                   Op::kSealRoot,         Op::kPivot,           Op::kRlimit,        Op::kLandlockRules,
-                                   Op::kDropCapabilities, Op::kNoNewPrivileges, Op::kCloseFds,      Op::kNewSession,
-                                   Op::kLandlockEnforce,  Op::kSeccomp,         Op::kExec};
+    const std::vector<Op> order = {Op::kCloseForeign,  Op::kDieWithParent,    Op::kNoDump,          Op::kPrivateMounts,
+                                   Op::kNewRoot,       Op::kSealRoot,         Op::kPivot,           Op::kRlimit,
+                                   Op::kLandlockRules, Op::kDropCapabilities, Op::kNoNewPrivileges, Op::kCloseFds,
+                                   Op::kNewSession,    Op::kLandlockEnforce,  Op::kSeccomp,         Op::kExec};
     for (std::size_t i = 1; i < order.size(); ++i) {
       ASSERT_GE(Find(compiled, order[i]), 0) << "step " << i;
       EXPECT_LT(Find(compiled, order[i - 1]), Find(compiled, order[i])) << "step " << i;

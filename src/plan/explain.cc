@@ -150,6 +150,8 @@ Texts DescribeIdentity(const LaunchPlan& plan, const Step& step) {
     case Op::kTerminal:
       return {"open a pseudo-terminal of the sandbox", "no descriptor of the caller's terminal gets inside"};
     case Op::kSubreaper: return {"adopt orphans", "detached children are found and killed"};
+    case Op::kCloseForeign:
+      return {"close what the caller has open for others", "other runs see their own ends, and nothing gets inside"};
     case Op::kCloseFds: return {"close every other descriptor", "no open file of the caller gets inside"};
     case Op::kNewSession: return {"start a new session", "no controlling terminal of the caller"};
     case Op::kStdio: return {"connect standard input, output and error", "only descriptors 0 to 2 are open"};
@@ -167,6 +169,11 @@ StepText Describe(const LaunchPlan& plan, const Step& step) {
   if (texts.first.empty()) texts = DescribeGuards(plan, step);
   if (texts.first.empty()) texts = DescribeIdentity(plan, step);
   return {.who = step.op >= kFirstCommandOp ? "command" : "init", .what = texts.first, .why = texts.second};
+}
+
+std::string DescribeStep(const LaunchPlan& plan, std::int32_t index) {
+  if (index < 0 || static_cast<std::uint32_t>(index) >= plan.step_count) return {};
+  return Describe(plan, Steps(plan)[index]).what;
 }
 
 std::vector<StepText> Explain(const CompiledPlan& compiled) {

@@ -16,6 +16,8 @@ struct StepText {
 
 /// One text for each step of the plan, in its order.
 StepText Describe(const LaunchPlan& plan, const Step& step);
+/// What step number `index` does; empty when there is none of that number.
+std::string DescribeStep(const LaunchPlan& plan, std::int32_t index);
 
 /// Everything in order: the parent's preparations, the clone, each step.
 std::vector<StepText> Explain(const CompiledPlan& compiled);

@@ -27,6 +27,9 @@ void AddRlimit(Draft& draft, int resource, std::uint64_t limit) {
 void AddIdentity(Draft& draft) {
   Builder& builder = draft.builder;
   builder.Add(Op::kHideCaller);
+  // SECURITY: init is a copy of a caller that may have other runs under way. As long as it held their pipes and control
+  // sockets, their guests would not see the end of their input, nor their inits that of their caller.
+  builder.Add(Op::kCloseForeign);
   builder.Add(Op::kDieWithParent);
   if (draft.out.cgroup_entry == sys::CgroupEntry::kJoin) {
     for (std::size_t i = 0; i < draft.out.cgroup_paths.size(); ++i) {

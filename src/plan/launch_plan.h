@@ -15,6 +15,7 @@ namespace belljar::plan {
 enum class Op : std::uint16_t {
   // Sandbox init, in the caller's file view.
   kHideCaller,       ///< Wipe the argument and environment strings that init has as a copy of its caller.
+  kCloseForeign,     ///< Close what the caller has open but did not hand over.
   kDieWithParent,    ///< Ask for a signal when the caller dies.
   kJoinCgroup,       ///< slot: an open cgroup `tasks` or `cgroup.procs` file.
   kCgroupNamespace,  ///< After joining: the sandbox's cgroup is the root of what it sees.
@@ -53,7 +54,7 @@ enum class Op : std::uint16_t {
   kNoNewPrivileges,
   kSubreaper,
   kScopeSignals,  ///< Init may signal its own descendants and nobody else, so that it can kill all it may signal.
-  kCloseFds,
+  kCloseFds,      ///< Close all but the streams, the control socket and what the command's steps need.
   // The command, forked by init.
   kNewSession,  ///< value: 1 makes the terminal the controlling one
   kStdio,
@@ -152,12 +153,12 @@ inline const sock_filter* Filter(const LaunchPlan& plan, std::uint32_t offset) {
 /// What init tells its parent, one datagram each over the control socket.
 enum class ReportKind : std::uint32_t {
   kSetupFailed,  ///< step, error: the command never ran
-  kExecFailed,   ///< error: nothing by that name inside, or not executable
+  kExecFailed,   ///< error: nothing by that name inside, or not executable; takes kStarted back
   kPrepared,     ///< all steps before the command are done; init waits for the command
   kTerminal,     ///< carries the pseudo-terminal's master
   kListener,     ///< carries the seccomp listener
   kTraceMe,      ///< sent by the command itself, which waits to be traced; carries its credentials
-  kStarted,      ///< the command's own program runs
+  kStarted,      ///< sent by the command itself: its own program is the next that runs
   kEnded,        ///< status, usage; nothing but init is left in the sandbox
   kDeadline,     ///< init ended it because of wall_ns; usage, as above
 };

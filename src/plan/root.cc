@@ -102,9 +102,11 @@ void FileView::System() {
 void FileView::Etc() {
   MakeDirectory("/etc");
   const bool resolves = draft_.request.policy.network.mode == NetworkMode::kHost;
-  const std::string passwd = fmt::format("{0}:x:{1}:{1}::{2}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n", kGuestName,
-                                         draft_.InsideId(), kHome);
-  const std::string group = fmt::format("{0}:x:{1}:\nnogroup:x:65534:\n", kGuestName, draft_.InsideId());
+  // Nobody inside is root, but files in archives are, and who unpacks them asks for the name of id 0.
+  const std::string passwd =
+      fmt::format("root:x:0:0::/:/bin/false\n{0}:x:{1}:{1}::{2}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
+                  kGuestName, draft_.InsideId(), kHome);
+  const std::string group = fmt::format("root:x:0:\n{0}:x:{1}:\nnogroup:x:65534:\n", kGuestName, draft_.InsideId());
   const auto write = [&](std::string_view path, std::string_view text) {
     builder_.Add(Op::kFile, {.text = path, .more = text, .value = 0444});
   };

@@ -175,7 +175,10 @@ void DropFilters(Surgery& cut, std::string_view guard) {
   if (guard == "landlock") cut.Drop(Op::kLandlockRules, Op::kLandlockAllow, Op::kLandlockEnforce, Op::kScopeSignals);
   if (guard == "capabilities") cut.Drop(Op::kDropCapabilities);
   if (guard == "no_new_privs") cut.Drop(Op::kNoNewPrivileges);
-  if (guard == "descriptors") cut.Drop(Op::kCloseFds);
+  if (guard == "descriptors") {
+    cut.Drop(Op::kCloseForeign);
+    cut.Drop(Op::kCloseFds);
+  }
   if (guard == "environment") cut.Drop(Op::kHideCaller);
   if (guard == "undumpable init") cut.Drop(Op::kNoDump);
   if (guard == "rlimits") cut.Drop(Op::kRlimit, Op::kCommandRlimit);

@@ -48,7 +48,8 @@ struct Trial {
 
 /// The step named by a Trial whose namespaces could not be made.
 inline constexpr const char* kStepClone = "clone";
-inline constexpr std::chrono::milliseconds kTrialTimeout{2000};
+/// As long as the set-up of a run has: what a busy host does late is not missing.
+inline constexpr std::chrono::milliseconds kTrialTimeout{30'000};
 
 namespace internal {
 using Body = Report (*)(const void* context);

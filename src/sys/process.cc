@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -130,10 +131,19 @@ Error ErrnoError(std::string step, int code, std::string hint) {
   return {.step = std::move(step), .message = std::strerror(code), .hint = std::move(hint), .code = code};
 }
 
-bool AdoptOrphans() {
+bool IsAlone() {
   siginfo_t info{};
-  if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD) return false;
-  return ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+  if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 || errno != ECHILD) return false;
+  // A directory has a link for its name, its "." and each directory in it; here there is one for each thread.
+  struct stat tasks{};
+  return ::stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
+}
+
+Reaper AdoptOrphans(Reaper by) {
+  int before = 0;
+  ::prctl(PR_GET_CHILD_SUBREAPER, &before, 0, 0, 0);
+  ::prctl(PR_SET_CHILD_SUBREAPER, by == Reaper::kSelf ? 1 : 0, 0, 0, 0);
+  return before != 0 ? Reaper::kSelf : Reaper::kOthers;
 }
 
 std::uint64_t NowNs() {

@@ -72,8 +72,13 @@ std::string MakeRunId();
 /// A random UUID (version 4).
 std::string MakeUuid();
 
-/// Makes this process the parent of all that its children leave behind. False, and nothing is changed, when it has
-/// children already: orphans could then not be told from them.
-bool AdoptOrphans();
+/// True when this process has one thread and no child: all children that it finds from now on are of that thread's
+/// making.
+bool IsAlone();
+
+enum class Reaper : std::uint8_t { kOthers, kSelf };
+
+/// Who becomes the parent of what this process's children leave behind. Returns what it was before.
+Reaper AdoptOrphans(Reaper by);
 
 }  // namespace belljar::sys

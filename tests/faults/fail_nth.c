@@ -3,10 +3,10 @@
 //   fail_nth LOG ROLE NTH ACTION -- program arguments…
 //
 // ROLE counts processes in the order in which they are made (0 is the program), NTH that process's system calls from 1.
-// ACTION is an errno by number (the call is not made and fails with it), "kill" or "stop" (the process gets SIGKILL or
-// SIGSTOP as it enters the call), or "none". LOG gets a line "role parent nth number" for each call, then "did role nth
-// number" when the fault was injected, and "exec role" when a process other than the program replaced itself: from then
-// on it is a guest, and runs untraced.
+// ACTION is an errno by number (the call is not made and fails with it), "kill" (the process gets SIGKILL as it enters
+// the call), "stop" (it stops as it leaves the call, and is let go: nobody but a SIGCONT wakes it), or "none". LOG gets
+// a line "role parent nth number" for each call, then "did role nth number" when the fault was injected, and "exec
+// role" when a process other than the program replaced itself: from then on it is a guest, and runs untraced.
 //
 // strace can inject too, but counts each process by itself: the third call would fail in all of them at once, and a
 // parent that gives up hides what its child would have done.
@@ -87,25 +87,29 @@ static void enter(struct process* process) {
     kill(process->pid, SIGKILL);
     return;
   }
-  if (strcmp(action, "stop") == 0) {
-    kill(process->pid, SIGSTOP);
-    return;
-  }
   process->injected = 1;
   // A close that tells of an error has closed all the same.
-  if (number == SYS_close) return;
+  if (number == SYS_close || strcmp(action, "stop") == 0) return;
   registers.orig_rax = (unsigned long long)-1;
   set_registers(process->pid, &part);
 }
 
-static void leave(struct process* process) {
-  if (!process->injected) return;
+// The signal to go on with, or -1 when the process was let go.
+static int leave(struct process* process) {
+  if (!process->injected) return 0;
   process->injected = 0;
+  if (strcmp(action, "stop") == 0) {
+    kill(process->pid, SIGSTOP);
+    ptrace(PTRACE_DETACH, process->pid, NULL, NULL);  // A tracer that goes on would wake it.
+    process->pid = 0;
+    return -1;
+  }
   struct user_regs_struct registers;
   struct iovec part = registers_of(process->pid, &registers);
-  if (part.iov_len == 0) return;
+  if (part.iov_len == 0) return 0;
   registers.rax = (unsigned long long)-atol(action);
   set_registers(process->pid, &part);
+  return 0;
 }
 
 // Handles one stop; the signal to go on with, or -1 when the process was let go.
@@ -114,11 +118,8 @@ static int handle_stop(struct process* process, int status) {
   const int event = status >> 16;
   if (number == (SIGTRAP | 0x80)) {
     process->in_call = !process->in_call;
-    if (process->in_call) {
-      enter(process);
-    } else {
-      leave(process);
-    }
+    if (!process->in_call) return leave(process);
+    enter(process);
     return 0;
   }
   if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK || event == PTRACE_EVENT_CLONE) {

@@ -3,6 +3,7 @@
 SIGSTOP comes from outside (a debugger, a user's Ctrl-Z, a frozen container); a guest can't send it.
 """
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -98,15 +99,36 @@ def test_belljar_is_stopped_before_the_guest_ends(form, started, shared, faults)
 def test_init_is_stopped(form, started, faults):
     """The parent has a deadline of its own, a little later. Without a pid namespace it gives init 6 s to end its processes."""
     process, word = started(form)
-    init = process_of(process, "init")
-    # The guest may run before init has told so. It sleeps only when it has.
-    assert harness.wait_until(lambda: state_of(init) == "S"), state_of(init)
-    stop(init)
+    stop(process_of(process, "init"))
     result = only_result(process)
     assert result["verdict"] == "timed_out", result
     if not harness.wait_until(lambda: not harness.processes_with(word)):
         raise harness.LeftBehind("the guest lives on")
     faults.record("SIGSTOP of init", form, "ended by its parent, one verdict: timed_out")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_init_is_stopped_at_each_call_from_the_start_of_the_command(form, faults, leftovers):
+    """Between the guest's first instruction and init's own end there is no call at which the parent relies on init alone."""
+    with injection.Injector(form) as injector:
+        usual = injector.run()
+        init = [call for call in usual.calls if injection.who(call, usual.calls, usual.guests) == "init"]
+        last = max(index for index, call in enumerate(init) if injection.call_name(call.number) in ("clone", "clone3", "vfork"))
+        calls = init[last:-1]  # From the return of the clone; there is no return from the end.
+        assert len(calls) > 5, init
+
+        def one(call):
+            seen = injector.run(call.role, call.nth, "stop", run=("--wall", "2s"))
+            told = seen.verdict if seen.status != injection.HANGS else "hangs"
+            outcome = told if told in ("exited", "timed_out") else f"wrong at {injection.call_name(call.number)}: {seen}"
+            faults.record("SIGSTOP of init from the start of the command on", form, outcome)
+            return outcome
+
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            outcomes = list(pool.map(one, calls))
+    assert set(outcomes) <= {"exited", "timed_out"}, outcomes  # How many calls there are is not the same each time.
+    assert outcomes[0] == "timed_out", outcomes
+    leftovers.check()
 
 
 @pytest.mark.parametrize("form", FORMS)

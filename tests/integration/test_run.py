@@ -195,6 +195,14 @@ def test_a_callers_umask_does_not_hide_the_root(shared):
     assert (result.returncode, result.stdout) == (0, "0022\n"), result.stderr
 
 
+def test_ids_have_names(shared):
+    """Files in archives are root's, and tar, shutil and packaging tools ask for the name of each owner that they meet."""
+    code = ("import grp, os, pwd\n"
+            "for uid in (0, os.getuid(), 65534): print(pwd.getpwuid(uid).pw_name, grp.getgrgid(uid).gr_name)")
+    result = run_json("--", harness.PYTHON, "-c", code)
+    assert result["stdout"] == "root root\nguest guest\nnobody nogroup\n", result
+
+
 def test_workdir(shared):
     assert run_json("--", "/bin/pwd")["stdout"] == "/workspace\n"
     assert run_json("--workdir", "/tmp/here/there", "--", "/bin/pwd")["stdout"] == "/tmp/here/there\n"

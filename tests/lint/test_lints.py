@@ -19,6 +19,8 @@ BAD_INCLUDES = [
     ("src/plan/a.h", '  #  include "launch/x.h"', "plan may not use launch"),
     ("src/launch/a.cc", '#include "backend/x.h"', "launch may not use backend"),
     ("src/backend/a.cc", '#include "cli/x.h"', "backend may not use cli"),
+    ("src/backend/a.cc", '#include "jail/x.h"', "backend may not use jail"),
+    ("src/cli/a.cc", '#include "launch/x.h"', "cli may not use launch"),
     ("src/jail/a.cc", '#include "base/unique_fd.h"', "jail may include only"),
     ("src/jail/a.cc", '#include "plan/compile.h"', "jail may include only"),
     ("src/jail/a.cc", "#include <belljar/level.h>", "jail may not use"),
@@ -76,6 +78,17 @@ def test_good_includes_pass(tmp_path):
     for name, text in GOOD_INCLUDES.items():
         put(tmp_path, name, text)
     assert lint_includes.breaches(tmp_path) == []
+
+
+@pytest.mark.parametrize("row,rule", [("| launch | x | plan, cli |", "names cli"), ("| launch | x | paln |", "names paln")])
+def test_include_lint_reads_the_table_as_written(tmp_path, row, rule):
+    page = tmp_path / "ARCHITECTURE.md"
+    head = "| module | one job | may use |\n|---|---|---|\n| base | x | std |\n| plan | x | base |\n| jail | x | a header |\n"
+    page.write_text(f"{head}| launch | x | plan |\n\n| cli | another table | all |\n")
+    assert lint_includes.read_table(page) == {"base": [], "plan": ["base"], "jail": [], "launch": ["plan"]}
+    page.write_text(f"{head}{row}\n\n")
+    with pytest.raises(SystemExit, match=rule):
+        lint_includes.read_table(page)
 
 
 def test_include_lint_exit_status(tmp_path):
