@@ -63,12 +63,19 @@ struct GuardReceipt {
   std::string reason;  ///< Why it is partial, absent or off.
 };
 
+/// A file or directory of the host that a run sees, read-only, because its program needs it: nobody named it.
+struct Brought {
+  std::string path;
+  std::string why;  ///< "Python virtual environment of /srv/venv/bin/python" …
+};
+
 struct Receipt {
   Level level = Level::kNone;  ///< The level that was really reached.
   std::string backend;         ///< "native"
   std::string form;            ///< "namespaces", "landlock-only", "process" …
   std::string host;            ///< Kernel release and architecture.
   std::vector<GuardReceipt> guards;
+  std::vector<Brought> brought;
 };
 
 struct Usage {

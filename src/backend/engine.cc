@@ -112,6 +112,10 @@ Expected<std::string> Engine::Explain(const Policy& policy, const std::vector<st
     text += fmt::format("  {:<18} {:<9} {}{}{}\n", guard.guard, Name(guard.state), guard.by,
                         guard.by.empty() || guard.reason.empty() ? "" : ": ", guard.reason);
   }
+  if (!compiled->receipt.brought.empty()) text += "\nbrought along, read-only\n";
+  for (const Brought& brought : compiled->receipt.brought) {
+    text += fmt::format("  {}  ({})\n", brought.path, brought.why);
+  }
   return text;
 }
 

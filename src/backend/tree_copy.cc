@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "jail/sweep.h"
 #include "sys/process.h"
 
 namespace belljar::backend {
@@ -101,18 +102,6 @@ ScratchDirectory::~ScratchDirectory() {
   if (!path_.empty()) RemoveTree(path_);
 }
 
-void RemoveTree(const std::string& path) {
-  std::error_code error;
-  fs::remove_all(path, error);
-  if (!error) return;
-  // Directories that their owner may not write into hold on to what is in them.
-  for (fs::recursive_directory_iterator entry(path, fs::directory_options::skip_permission_denied, error), end;
-       !error && entry != end; entry.increment(error)) {
-    if (entry->is_directory(error) && !entry->is_symlink(error)) {
-      fs::permissions(entry->path(), fs::perms::owner_all, fs::perm_options::add, error);
-    }
-  }
-  fs::remove_all(path, error);
-}
+void RemoveTree(const std::string& path) { (void)jail::RemoveTree(path.c_str()); }
 
 }  // namespace belljar::backend

@@ -89,6 +89,10 @@ void base::WriteJson(JsonWriter& json, const Receipt& receipt) {
     json.BeginObject().Field("guard", guard.guard).Field("state", Name(guard.state));
     json.Field("by", guard.by).Field("reason", guard.reason).EndObject();
   }
+  json.EndArray().Key("brought").BeginArray();
+  for (const Brought& brought : receipt.brought) {
+    json.BeginObject().Field("path", brought.path).Field("why", brought.why).EndObject();
+  }
   json.EndArray().EndObject();
 }
 

@@ -249,6 +249,19 @@ int MountPoint(Context& context, const plan::Step& step) {
   return CloseKeepErrno(parent, MakeMountPoint(parent, last, step.value));
 }
 
+int Symlink(Context& context, const plan::Step& step) {
+  const char* path = plan::Text(context.plan, step.text);
+  const char* target = plan::Text(context.plan, step.more);
+  if (static_cast<plan::Reach>(step.more_value) == plan::Reach::kDirect) {
+    return symlinkat(target, context.root, Relative(path));
+  }
+  const char* last = nullptr;
+  const int parent = OpenParent(context, path, &last);
+  if (parent < 0) return -1;
+  context.detail = 1;
+  return CloseKeepErrno(parent, symlinkat(target, parent, last));
+}
+
 int Directory(Context& context, const plan::Step& step) {
   // SECURITY: only ever below what Belljar itself made; a mount below another one finds its directory or fails.
   const char* path = Relative(plan::Text(context.plan, step.text));
@@ -307,7 +320,7 @@ int DoFileStep(Context& context, const plan::Step& step) {
       context.root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
       return context.root < 0 ? -1 : 0;
     case plan::Op::kDirectory: return Directory(context, step);
-    case plan::Op::kSymlink: return symlinkat(more, context.root, Relative(text));
+    case plan::Op::kSymlink: return Symlink(context, step);
     case plan::Op::kFile:
       return WriteFile(context.root, Relative(text), more, step.more_value, O_CREAT | O_EXCL,
                        static_cast<unsigned>(step.value));

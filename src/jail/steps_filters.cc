@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
+#include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -45,7 +46,14 @@ int ScopeSignals(Context& context) {
 }
 
 int LandlockAllow(Context& context, const plan::Step& step) {
-  const int path = open(plan::Text(context.plan, step.text), O_PATH | O_CLOEXEC);
+  // SECURITY: where others may have written, a link on the way could make a rule for something else.
+  struct open_how how = {};
+  how.flags = O_PATH | O_CLOEXEC;
+  if (static_cast<plan::Reach>(step.more_value) == plan::Reach::kGuarded) {
+    how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  }
+  const auto path =
+      static_cast<int>(syscall(SYS_openat2, AT_FDCWD, plan::Text(context.plan, step.text), &how, sizeof how));
   if (path < 0) return errno == ENOENT && step.slot == 1 ? 0 : -1;
   struct landlock_path_beneath_attr rule = {};
   rule.allowed_access = step.value;

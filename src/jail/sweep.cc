@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -50,30 +51,56 @@ bool KillListed(int directory, const char* path) {
   return any;
 }
 
-// Removes the entries of `directory`; returns a descriptor of a subdirectory that is not empty yet, -1 when all are
-// gone, -2 when one can't be removed.
-int EmptyDirectory(int directory) {
+// Gives it a name in `top` that nothing else has. `number` goes on from one to the next, so that names which a guest
+// has taken on purpose cost once, not each time.
+int MoveUp(int from, const char* name, int top, unsigned* number) {
+  while (*number < 100'000'000) {
+    char fresh[] = ".belljar-00000000";
+    unsigned left = (*number)++;
+    for (char* digit = fresh + sizeof fresh - 2; *digit != '-'; --digit, left /= 10) {
+      *digit = static_cast<char>('0' + left % 10);
+    }
+    // An empty directory of that name is replaced: it had to go anyway.
+    if (renameat(from, name, top, fresh) == 0) return 0;
+    if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) return -1;
+  }
+  errno = EEXIST;
+  return -1;
+}
+
+int OpenDirectory(int directory, const char* name) {
+  return openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+// Removes all that is in `directory` but directories that are not empty: in the top itself the first of them is opened
+// and returned, elsewhere they are moved up to it. -1: nothing is left here. -2: something can't be removed.
+int Empty(int directory, int top, unsigned* number) {
   alignas(struct dirent64) char buffer[8192];
   for (;;) {
     if (lseek(directory, 0, SEEK_SET) != 0) return -2;
     const long length = getdents64(directory, buffer, sizeof buffer);
     if (length < 0) return -2;
-    bool removed = false;
+    bool any = false;
     for (long at = 0; at < length;) {
       const auto* entry = reinterpret_cast<const struct dirent64*>(buffer + at);
       at += entry->d_reclen;
-      if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-      if (unlinkat(directory, entry->d_name, 0) == 0 || unlinkat(directory, entry->d_name, AT_REMOVEDIR) == 0) {
-        removed = true;
-        continue;
-      }
+      const char* name = entry->d_name;
+      if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
+      any = true;
+      if (unlinkat(directory, name, 0) == 0 || unlinkat(directory, name, AT_REMOVEDIR) == 0) continue;
+      if (errno == ENOENT) continue;
       if (errno != ENOTEMPTY && errno != EEXIST) return -2;
       // A guest may have locked itself, and so its owner, out of its own directory.
-      if (fchmodat(directory, entry->d_name, 0700, 0) != 0) return -2;
-      const int below = openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-      return below < 0 ? -2 : below;
+      if (fchmodat(directory, name, 0700, AT_SYMLINK_NOFOLLOW) != 0 && errno != ENOENT) return -2;
+      if (directory != top) {
+        if (MoveUp(directory, name, top, number) != 0 && errno != ENOENT) return -2;
+        continue;
+      }
+      const int below = OpenDirectory(directory, name);
+      if (below >= 0) return below;
+      if (errno != ENOENT) return -2;
     }
-    if (!removed) return -1;
+    if (!any) return -1;
   }
 }
 
@@ -137,27 +164,24 @@ void KillChildren(Kin kin) {
 }
 
 int RemoveTree(const char* path) {
-  int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (directory < 0 && errno == EACCES && fchmodat(AT_FDCWD, path, 0700, 0) == 0) {
-    directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int top = OpenDirectory(AT_FDCWD, path);
+  if (top < 0 && errno == EACCES && fchmodat(AT_FDCWD, path, 0700, AT_SYMLINK_NOFOLLOW) == 0) {
+    top = OpenDirectory(AT_FDCWD, path);
   }
   // No such directory: gone, or never made, as where TMPDIR is a file. What stands in its place is not ours to remove.
-  if (directory < 0) return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -1;
-  // One descriptor at a time, up again by "..": a tree may be deeper than there are descriptors or stack. Nobody else
-  // is left who could move directories meanwhile.
-  int depth = 0;
-  for (;;) {
-    const int below = EmptyDirectory(directory);
-    if (below == -2 || (below == -1 && depth == 0)) {
-      close(directory);
-      return below == -2 ? -1 : rmdir(path);
-    }
-    const int next = below >= 0 ? below : openat(directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    close(directory);
-    if (next < 0) return -1;
-    depth += below >= 0 ? 1 : -1;
-    directory = next;
+  if (top < 0) return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -1;
+  // SECURITY: never up by "..". Somebody who can write here may move a directory while it is emptied, and ".." then
+  // leads to wherever that is: in the end to the root of the host. Instead what is deep is moved up, so that nothing is
+  // ever more than one step below the top. It also takes two descriptors, however deep the tree is.
+  unsigned number = 0;
+  int below = 0;
+  while ((below = Empty(top, top, &number)) >= 0) {
+    const int rest = Empty(below, top, &number);
+    close(below);
+    if (rest == -2) break;
   }
+  close(top);
+  return below == -1 ? rmdir(path) : -1;
 }
 
 void RemoveLeftovers(const Leftovers& leftovers) {

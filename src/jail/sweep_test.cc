@@ -1,6 +1,8 @@
 #include "jail/sweep.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -55,6 +57,73 @@ TEST(RemoveTree, DoesNotFollowLinks) {
   EXPECT_EQ(RemoveTree(root.c_str()), 0);
   EXPECT_EQ(::access((outside + "/keep").c_str(), F_OK), 0);
   EXPECT_EQ(RemoveTree(outside.c_str()), 0);
+}
+
+// From here on this process has no files but those below `directory`, and no rights over those of others: should the
+// remover be led astray all the same, it must not be the host that pays. False when that can't be had.
+bool Confine(const std::string& directory) {
+  const uid_t uid = ::geteuid() == 0 ? 65534 : ::geteuid();
+  if (::geteuid() != 0 && ::unshare(CLONE_NEWUSER) != 0) return false;
+  if (::chroot(directory.c_str()) != 0 || ::chdir("/") != 0) return false;
+  return ::setresuid(uid, uid, uid) == 0 || ::geteuid() == 65534;
+}
+
+// A tree of 300 directories, each with a file; and a helper that moves the 20th of them away as soon as the remover is
+// below it, to a place with files beside and above it. True when those are all still there.
+bool SurvivesAMove() {
+  ::mkdir("/precious", 0700);
+  ::mkdir("/precious/deep", 0700);
+  for (int i = 0; i < 20; ++i) {
+    for (const char* place : {"/precious/", "/precious/deep/", "/"}) {
+      ::close(::open((place + std::to_string(i)).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    }
+  }
+  ::mkdir("/private", 0700);
+  std::string at = "/private";
+  std::string from;
+  for (int depth = 0; depth < 300; ++depth) {
+    at += "/d";
+    if (depth == 20) from = at;
+    ::mkdir(at.c_str(), 0700);
+    ::close(::open((at + "/f").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  }
+  const pid_t mover = ::fork();
+  if (mover == 0) {
+    while (::access((from + "/d/d/f").c_str(), F_OK) == 0) {
+    }
+    while (::rename(from.c_str(), "/precious/deep/moved") != 0 && ::access("/private", F_OK) == 0) {
+    }
+    ::_exit(0);
+  }
+  (void)RemoveTree("/private");
+  ::kill(mover, SIGKILL);
+  ::waitpid(mover, nullptr, 0);
+  for (int i = 0; i < 20; ++i) {
+    for (const char* place : {"/precious/", "/precious/deep/", "/"}) {
+      if (::access((place + std::to_string(i)).c_str(), F_OK) != 0) return false;
+    }
+  }
+  (void)RemoveTree("/precious");
+  return true;
+}
+
+TEST(RemoveTree, IsNotLedOutByWhoMovesDirectories) {
+  for (int round = 0; round < 10; ++round) {
+    const std::string place = TemporaryDirectory();
+    if (::geteuid() == 0) {
+      ASSERT_EQ(::chown(place.c_str(), 65534, 65534), 0);
+    }
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (!Confine(place)) ::_exit(2);
+      ::_exit(SurvivesAMove() ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(RemoveTree(place.c_str()), 0);
+    if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "no chroot and no user namespace to be safe in";
+    ASSERT_EQ(status, 0) << "round " << round;
+  }
 }
 
 TEST(RemoveTree, AbsentIsFine) { EXPECT_EQ(RemoveTree("/tmp/belljar-test-that-is-not-there"), 0); }

@@ -5,6 +5,9 @@
 #include <optional>
 #include <string_view>
 
+#include <fmt/format.h>
+
+#include "plan/toolchain.h"
 #include "sys/files.h"
 
 namespace belljar::plan {
@@ -42,6 +45,8 @@ std::optional<std::string> FindOnHost(const std::string& name, const std::string
   return std::nullopt;
 }
 
+bool IsName(const std::string& text) { return !text.empty() && text != "." && text != ".." && !text.contains('/'); }
+
 // pyenv and its kin put shims on PATH that look up the real program by a slow script and the caller's own files. The
 // real one is found here instead: by PYENV_VERSION, else by the global version file.
 std::optional<std::string> ResolveShim(const std::string& path) {
@@ -52,7 +57,7 @@ std::optional<std::string> ResolveShim(const std::string& path) {
   if (const char* chosen = std::getenv("PYENV_VERSION"); chosen != nullptr) version = chosen;
   if (version.empty()) version = sys::ReadSmallFile(root + "/version", 256).value_or("");
   version = version.substr(0, version.find_first_of(" \n:"));
-  if (version.empty() || version.find('/') != std::string::npos) return std::nullopt;
+  if (!IsName(version)) return std::nullopt;
   std::string real = root + "/versions/" + version + "/bin" + path.substr(directory.size());
   if (!sys::IsExecutable(real)) return std::nullopt;
   return real;
@@ -74,39 +79,10 @@ std::optional<std::string> ResolveRustup(const std::string& path) {
     toolchain = settings.substr(at + kKey.size());
     toolchain.resize(std::min(toolchain.find('"'), toolchain.size()));
   }
-  if (toolchain.empty() || toolchain.find('/') != std::string::npos) return std::nullopt;
+  if (!IsName(toolchain)) return std::nullopt;
   std::string real = root + "/toolchains/" + toolchain + "/bin" + path.substr(Parent(path).size());
   if (!sys::IsExecutable(real)) return std::nullopt;
   return real;
-}
-
-// The directory that a program's own files are under, when there is one that is plainly a program's: a home directory
-// or /opt as a whole is not handed over for a file in its bin.
-std::optional<std::string> Prefix(const std::string& program) {
-  const std::string directory = Parent(program);
-  if (!directory.ends_with("/bin")) return std::nullopt;
-  std::string prefix = Parent(directory);
-  // SECURITY: a home directory can hold any of these marks and is never handed over: the caller's, or one of /home.
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && sys::IsWithin(sys::Normalize(home, "/"), prefix)) return std::nullopt;
-  const auto depth = std::ranges::count(prefix, '/');
-  if (depth < 2 || (depth == 2 && prefix.starts_with("/home/"))) return std::nullopt;
-  for (const char* mark :
-       {"/pyvenv.cfg", "/conda-meta", "/include/node", "/lib/rustlib", "/lib/jvm.cfg", "/lib/modules", "/pkg/tool"}) {
-    if (sys::Status(prefix + mark).kind != sys::FileKind::kAbsent) return prefix;
-  }
-  const auto python = sys::ReadLink(directory + "/python3");
-  if (python && python->starts_with("python3.") &&
-      sys::Status(prefix + "/lib/" + *python).kind == sys::FileKind::kDirectory) {
-    return prefix;
-  }
-  return std::nullopt;
-}
-
-void AddReadOnly(const Policy& policy, Command& command, const std::string& path) {
-  if (IsSystem(policy, path) || IsMounted(policy, path)) return;
-  if (std::ranges::any_of(command.read_only, [&](const auto& have) { return sys::IsWithin(path, have); })) return;
-  command.read_only.push_back(path);
 }
 
 // The interpreter that a script names in its first line.
@@ -120,36 +96,102 @@ std::optional<std::string> Interpreter(const std::string& program) {
   return std::string(line.substr(0, line.find_first_of(" \t\r")));
 }
 
-// A program outside the system: it, its prefix, and the same for all that it links to (a virtual environment's python).
-void AddLinks(const Policy& policy, Command& command, const std::string& program) {
-  std::string at = program;
-  for (int hops = 0; hops < 8; ++hops) {
-    if (const auto prefix = Prefix(at)) {
-      AddReadOnly(policy, command, *prefix);
-    } else {
-      AddReadOnly(policy, command, at);
-    }
-    const auto target = sys::ReadLink(at);
-    if (!target) return;
-    at = sys::Normalize(*target, Parent(at));
-  }
-}
+// Collects what a program outside the system needs.
+class Bringer {
+ public:
+  Bringer(const Policy& policy, Command& command) : policy_(policy), command_(command) {}
 
-void AddProgram(const Policy& policy, Command& command, const std::string& program) {
-  AddLinks(policy, command, program);
-  const auto prefix = Prefix(program);
-  if (!prefix) return;
-  command.path = *prefix + "/bin:" + command.path;
-  // SECURITY: the script may be written by a guest, so its first line counts only where it names its own prefix, as the
-  // console scripts of a virtual environment do: nothing is mounted because a script says so.
-  const auto interpreter = Interpreter(program);
-  if (interpreter && sys::IsWithin(*interpreter, *prefix)) AddLinks(policy, command, *interpreter);
-}
+  void Program(const std::string& named) {
+    const auto toolchain = Trail(named);
+    if (!toolchain) return;
+    command_.path = toolchain->prefix + "/bin:" + command_.path;
+    // SECURITY: the script may be written by a guest, so its first line counts only where it names its own toolchain,
+    // as the console scripts of a virtual environment do: nothing is mounted because a script says so.
+    const auto interpreter = Interpreter(named);
+    if (!interpreter) return;
+    const auto directory = sys::RealPath(Parent(*interpreter));
+    if (directory && sys::IsWithin(*directory, toolchain->prefix)) (void)Trail(*interpreter);
+  }
+
+ private:
+  // Brings what a name leads to, and returns the toolchain that the name itself is in.
+  // SECURITY: each place on the way is judged by its real path, and none is brought because a link leads to it unless
+  // it is a toolchain of the caller's or the system's. The links themselves are made again inside, where they lead to
+  // nothing that was not granted.
+  std::optional<Toolchain> Trail(const std::string& named) {
+    const auto trail = sys::Follow(named);
+    if (!trail) return std::nullopt;
+    std::optional<Toolchain> first;
+    Named by = Named::kByCaller;
+    for (const sys::Link& link : trail->links) {
+      if (auto found = FindToolchain(policy_, link.at, by)) {
+        Bring(found->prefix, fmt::format("{} of {}", found->kind, named));
+        if (!first) first = std::move(*found);
+      } else if (!IsThere(link.at)) {
+        // A virtual environment that is not brought must not quietly become the system's Python.
+        if (by == Named::kByCaller && !found.error().prefix.empty()) Refuse(named, link.at, found.error());
+        if (!IsOnTheWayToAMount(link.at)) command_.links.push_back(link);
+      }
+      if (!IsAdministrators(link.at)) by = Named::kByLink;
+    }
+    auto found = FindToolchain(policy_, trail->end, by);
+    if (found) {
+      Bring(found->prefix, fmt::format("{} of {}", found->kind, named));
+      if (!first) first = std::move(*found);
+    } else if (!IsThere(trail->end)) {
+      if (by == Named::kByLink || !found.error().prefix.empty()) {
+        Refuse(named, trail->end, found.error());
+      } else {
+        Bring(trail->end, "the program itself");
+      }
+    }
+    return first;
+  }
+
+  void Refuse(const std::string& named, const std::string& place, const Withheld& withheld) {
+    const std::string& grant = withheld.prefix.empty() ? place : withheld.prefix;
+    command_.refusal = Error{
+        .step = "run " + named,
+        .message = place == named ? fmt::format("what it needs is not brought along: {}", withheld.why)
+                                  : fmt::format("it leads to {}, which is not brought along: {}", place, withheld.why),
+        .hint = fmt::format("grant it with --ro {} if the guest may read all of it", grant)};
+  }
+
+  // A link that no checkout and no guest can have made: one of the directory of all homes, or of the system.
+  bool IsAdministrators(const std::string& link) const {
+    const std::string parent = Parent(link);
+    return parent.empty() || parent == "/home" || IsSystem(policy_, link);
+  }
+
+  bool IsThere(const std::string& path) const {
+    return IsSystem(policy_, path) || IsMounted(policy_, path) ||
+           std::ranges::any_of(command_.brought, [&](const Brought& have) { return sys::IsWithin(path, have.path); });
+  }
+
+  bool IsOnTheWayToAMount(const std::string& path) const {
+    return std::ranges::any_of(policy_.files.mounts, [&](const Mount& m) { return sys::IsWithin(m.target, path); });
+  }
+
+  void Bring(const std::string& path, std::string why) {
+    if (IsThere(path)) return;
+    for (const char* kernel : {"/proc", "/sys", "/dev"}) {
+      if (!sys::IsWithin(path, kernel)) continue;
+      command_.refusal = Error{.step = "run a program of " + path,
+                               .message = fmt::format("nothing of the host's {} can be brought along", kernel),
+                               .hint = "copy it to another place"};
+      return;
+    }
+    command_.brought.push_back({.path = path, .why = std::move(why)});
+  }
+
+  const Policy& policy_;
+  Command& command_;
+};
 
 }  // namespace
 
 Command ResolveCommand(const Policy& policy, const std::string& argv0, const std::string& caller_path) {
-  Command command{.exec_paths = {}, .read_only = {}, .path = std::string(kSystemPath)};
+  Command command{.exec_paths = {}, .brought = {}, .links = {}, .path = std::string(kSystemPath), .refusal = {}};
   const bool has_slash = argv0.find('/') != std::string::npos;
   std::optional<std::string> host;
   if (policy.files.system == SystemFiles::kUsr) {
@@ -168,7 +210,7 @@ Command ResolveCommand(const Policy& policy, const std::string& argv0, const std
     }
   }
   if (host && !IsSystem(policy, *host) && !IsMounted(policy, *host) && sys::IsExecutable(*host)) {
-    AddProgram(policy, command, *host);
+    Bringer(policy, command).Program(*host);
     command.exec_paths = {*host};
     return command;
   }

@@ -2,17 +2,24 @@
 // somewhere else on the host (a virtual environment, pyenv, conda, node in a home directory).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <belljar/error.h>
 #include <belljar/policy.h>
+#include <belljar/result.h>
+
+#include "sys/files.h"
 
 namespace belljar::plan {
 
 struct Command {
   std::vector<std::string> exec_paths;  ///< Candidates inside, in order.
-  std::vector<std::string> read_only;   ///< Host files and directories to be seen at their own path.
+  std::vector<Brought> brought;         ///< To be seen read-only at their own path, which is a real one.
+  std::vector<sys::Link> links;         ///< To be made inside as they are on the host, so that names lead there.
   std::string path;                     ///< PATH inside.
+  std::optional<Error> refusal;         ///< It needs something that is not brought along: which flag grants it.
 };
 
 /// `caller_path` is the caller's PATH.

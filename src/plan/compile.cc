@@ -88,6 +88,9 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   if (request.command == CommandKnown::kNow) {
     draft.command = ResolveCommand(policy, request.argv[0], caller_path == nullptr ? "" : caller_path);
   }
+  if (draft.command.refusal && choice->level >= Level::kKernel) {
+    return std::unexpected(CompileError{Fault::kCaller, *draft.command.refusal});
+  }
   if (draft.OwnRoot()) draft.workdir = kDefaultWorkdir;
   if (!policy.files.workdir.empty()) draft.workdir = policy.files.workdir;
   // The whole host is visible at level process, so its PATH is the right one.
@@ -120,7 +123,8 @@ std::expected<std::vector<std::uint64_t>, CompileError> CompileCommand(const Req
               .workdir = {}};
   const char* caller_path = std::getenv("PATH");
   draft.command = ResolveCommand(request.policy, request.argv[0], caller_path == nullptr ? "" : caller_path);
-  if (!draft.command.read_only.empty()) return std::vector<std::uint64_t>();
+  const bool brings = !draft.command.brought.empty() || !draft.command.links.empty();
+  if (brings || draft.command.refusal) return std::vector<std::uint64_t>();
   std::vector<std::uint64_t> block = LayOutCommand(request.argv, BuildEnvironment(draft), draft.command.exec_paths);
   if (block.size() * sizeof(std::uint64_t) > kMostSentCommand) block.clear();
   return block;

@@ -207,6 +207,10 @@ std::vector<StepText> Explain(const CompiledPlan& compiled) {
       continue;
     }
     texts.push_back(Describe(plan, step));
+    if (step.op != Op::kBind) continue;
+    for (const Brought& brought : compiled.receipt.brought) {
+      if (brought.path == Text(plan, step.text)) texts.back().why = brought.why;
+    }
   }
   return texts;
 }

@@ -32,12 +32,19 @@ class Rules {
     return handled_ & ~(LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK | BELLJAR_LANDLOCK_FS_IOCTL_DEV);
   }
   void Allow(std::string_view path, std::uint64_t rights, bool may_be_absent = false) {
-    draft_.builder.Add(Op::kLandlockAllow, {.text = path, .value = rights & handled_, .slot = may_be_absent ? 1 : 0});
+    draft_.builder.Add(Op::kLandlockAllow, {.text = path,
+                                            .value = rights & handled_,
+                                            .more_value = static_cast<std::uint64_t>(Reach::kDirect),
+                                            .slot = may_be_absent ? 1 : 0});
   }
-  /// Rights that only directories have are an error on a file.
+  /// What others may have made: a link on the way to it is an error. So are rights that only directories have on a
+  /// file.
   void AllowTree(const std::string& source, std::string_view inside, std::uint64_t rights) {
     const bool directory = sys::Status(source).kind == sys::FileKind::kDirectory;
-    Allow(inside, directory ? rights : rights & kFileOnly);
+    draft_.builder.Add(Op::kLandlockAllow, {.text = inside,
+                                            .value = (directory ? rights : rights & kFileOnly) & handled_,
+                                            .more_value = static_cast<std::uint64_t>(Reach::kGuarded),
+                                            .slot = 0});
   }
 
  private:
@@ -62,7 +69,7 @@ void AllowOwnRoot(Draft& draft, Rules& rules) {
   rules.Allow("/dev/pts", BELLJAR_LANDLOCK_FS_IOCTL_DEV);
   rules.Allow("/tmp", rules.all());
   if (!sys::IsWithin(draft.workdir, "/tmp")) rules.Allow(draft.workdir, rules.all());
-  for (const std::string& path : draft.command.read_only) rules.AllowTree(path, path, kRead | kExecute);
+  for (const Brought& brought : draft.command.brought) rules.AllowTree(brought.path, brought.path, kRead | kExecute);
 }
 
 // Over the host's tree: only what programs need to start, and nothing of /proc but the guest's own entry.
@@ -84,7 +91,7 @@ void AllowHostTree(Draft& draft, Rules& rules) {
     rules.Allow(path, kReadFile | LANDLOCK_ACCESS_FS_WRITE_FILE | BELLJAR_LANDLOCK_FS_TRUNCATE);
   }
   rules.Allow(draft.out.private_directory, rules.all());
-  for (const std::string& path : draft.command.read_only) rules.AllowTree(path, path, kRead | kExecute);
+  for (const Brought& brought : draft.command.brought) rules.AllowTree(brought.path, brought.path, kRead | kExecute);
 }
 
 }  // namespace

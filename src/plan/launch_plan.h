@@ -27,7 +27,7 @@ enum class Op : std::uint16_t {
   kHostRoot,  ///< All later paths are the host's (forms without an own root).
   // Building the file view.
   kDirectory,   ///< text: path, value: mode, more_value: owner + 1, or 0 for init's own
-  kSymlink,     ///< text: path, more: where it points
+  kSymlink,     ///< text: path, more: where it points, more_value: Reach
   kFile,        ///< text: path, more: contents, value: mode, more_value: length of the contents
   kMountPoint,  ///< text: path; value: 0 directory, 1 file; more_value: Reach. Made when absent.
   kBind,        ///< text: target, more: source, value: MOUNT_ATTR_*, more_value: Reach, slot: an idmap or -1
@@ -47,7 +47,7 @@ enum class Op : std::uint16_t {
   kRlimit,            ///< value: resource, more_value: the limit
   kAffinity,          ///< value: how many CPUs
   kLandlockRules,     ///< value: handled filesystem rights, more_value: handled network rights, slot: scopes
-  kLandlockAllow,     ///< text: path, value: rights; absent is fine when slot is 1
+  kLandlockAllow,     ///< text: path, value: rights, more_value: Reach; absent is fine when slot is 1
   kSetIds,            ///< value: uid, more_value: gid; supplementary groups are dropped
   kUserNamespace,     ///< text: uid_map, more: gid_map. After the ids were set: owns none of the other namespaces.
   kDropCapabilities,  ///< value: 1 with the bounding set, 2 that alone

@@ -174,7 +174,9 @@ Receipt WriteReceipt(const Draft& draft) {
           .backend = "native",
           .form = std::string(Name(draft.choice.form)),
           .host = draft.request.facts.kernel,
-          .guards = Writer(draft).Write()};
+          .guards = Writer(draft).Write(),
+          // At level process all of the host is there anyway.
+          .brought = draft.choice.level >= Level::kKernel ? draft.command.brought : std::vector<Brought>()};
 }
 
 }  // namespace belljar::plan

@@ -63,13 +63,28 @@ class FileView {
     made_.emplace_back(path);
     builder_.Add(Op::kDirectory, {.text = path, .value = 0755});
   }
+  // SECURITY: on the way to what the policy or a link names there may be a link of the new root, which would be
+  // followed on the host.
+  void MakeParentsGuarded(std::string_view path) {
+    for (std::size_t slash = path.find('/', 1); slash != std::string_view::npos; slash = path.find('/', slash + 1)) {
+      const std::string_view parent = path.substr(0, slash);
+      if (std::ranges::find(made_, parent) != made_.end()) continue;
+      made_.emplace_back(parent);
+      builder_.Add(Op::kMountPoint,
+                   {.text = parent, .value = 0, .more_value = static_cast<std::uint64_t>(Reach::kGuarded)});
+    }
+  }
+  void AddSymlink(std::string_view path, std::string_view target, Reach reach) {
+    builder_.Add(Op::kSymlink, {.text = path, .more = target, .more_value = static_cast<std::uint64_t>(reach)});
+  }
   void BindTree(const std::string& source, const std::string& target, std::uint64_t attributes, sys::FileKind kind,
                 Reach reach = Reach::kDirect, Place place = Place::kOwn, int slot = -1) {
     const auto how = static_cast<std::uint64_t>(reach);
     const std::uint64_t is_file = kind == sys::FileKind::kDirectory ? 0 : 1;
     // Below another mount nothing is made: that would be on the host, and a guest's link could lead it anywhere.
     if (place == Place::kOwn) {
-      MakeParents(target);
+      if (reach == Reach::kGuarded) MakeParentsGuarded(target);
+      if (reach == Reach::kDirect) MakeParents(target);
       builder_.Add(Op::kMountPoint, {.text = target, .value = is_file, .more_value = how});
     }
     builder_.Add(Op::kBind, {.text = target, .more = source, .value = attributes, .more_value = how, .slot = slot});
@@ -92,7 +107,7 @@ void FileView::System() {
   for (const char* name : {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"}) {
     const auto status = sys::LinkStatus(name);
     if (status.kind == sys::FileKind::kSymlink) {
-      builder_.Add(Op::kSymlink, {.text = name, .more = sys::ReadLink(name).value_or("")});
+      AddSymlink(name, sys::ReadLink(name).value_or(""), Reach::kDirect);
     } else if (status.kind == sys::FileKind::kDirectory) {
       BindTree(name, name, kReadOnlyTree, status.kind);
     }
@@ -131,7 +146,7 @@ void FileView::Etc() {
   for (const char* name : kEtcCopies) {
     const std::string path = std::string("/etc/") + name;
     if (const auto target = sys::ReadLink(path); target && sys::IsWithin(sys::Normalize(*target, "/etc"), "/usr")) {
-      builder_.Add(Op::kSymlink, {.text = path, .more = *target});  // There inside as well.
+      AddSymlink(path, *target, Reach::kDirect);  // There inside as well.
       continue;
     }
     const auto text = sys::ReadSmallFile(path, kMostCopied);
@@ -166,7 +181,7 @@ void FileView::Devices() {
   const std::pair<const char*, const char*> links[] = {
       {"/dev/ptmx", "pts/ptmx"},          {"/dev/fd", "/proc/self/fd"},       {"/dev/stdin", "/proc/self/fd/0"},
       {"/dev/stdout", "/proc/self/fd/1"}, {"/dev/stderr", "/proc/self/fd/2"}, {"/dev/shm", "/tmp/.shm"}};
-  for (const auto& [link, target] : links) builder_.Add(Op::kSymlink, {.text = link, .more = target});
+  for (const auto& [link, target] : links) AddSymlink(link, target, Reach::kDirect);
   if (draft_.Privileged()) {
     // SECURITY: read-only before anything is covered with parts of it: a cover is as read-only as what it is a copy of.
     builder_.Add(Op::kDirectory, {.text = kMaskSource, .value = 0});
@@ -291,8 +306,12 @@ std::expected<void, CompileError> CheckWorkdir(const std::string& workdir) {
 
 std::expected<void, CompileError> FileView::Mounts() {
   const Policy& policy = draft_.request.policy;
-  for (const std::string& path : draft_.command.read_only) {
-    BindTree(path, path, kReadOnlyTree, sys::Status(path).kind);
+  for (const Brought& brought : draft_.command.brought) {
+    BindTree(brought.path, brought.path, kReadOnlyTree, sys::LinkStatus(brought.path).kind, Reach::kGuarded);
+  }
+  for (const sys::Link& link : draft_.command.links) {
+    MakeParentsGuarded(link.at);
+    AddSymlink(link.at, link.target, Reach::kGuarded);
   }
   std::vector<Mount> mounts = policy.files.mounts;
   // Outer before inner, whatever their order in the policy.

@@ -10,6 +10,7 @@
 #include <climits>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 
 #include "base/unique_fd.h"
@@ -60,6 +61,49 @@ std::optional<std::string> RealPath(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
   if (real == nullptr) return std::nullopt;
   return std::string(real.get());
+}
+
+std::optional<Trail> Follow(const std::string& path) {
+  constexpr std::size_t kMostLinks = 40;  // The kernel's own bound, path_resolution(7).
+  Trail trail;
+  std::string rest = path;  // What is still to be walked, from `trail.end` on, which is empty for the root.
+  if (!rest.starts_with('/')) rest.insert(0, "/").insert(0, CurrentDirectory());
+  while (!rest.empty()) {
+    const std::size_t slash = rest.find('/');
+    const std::string part = rest.substr(0, slash);
+    rest.erase(0, slash == std::string::npos ? rest.size() : slash + 1);
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      trail.end.resize(trail.end.empty() ? 0 : trail.end.rfind('/'));
+      continue;
+    }
+    std::string next = std::string(trail.end).append("/").append(part);
+    const FileKind kind = LinkStatus(next).kind;
+    if (kind == FileKind::kAbsent) return std::nullopt;
+    if (kind != FileKind::kSymlink) {
+      if (!rest.empty() && kind != FileKind::kDirectory) return std::nullopt;
+      trail.end = std::move(next);
+      continue;
+    }
+    auto target = ReadLink(next);
+    if (!target || target->empty() || trail.links.size() == kMostLinks) return std::nullopt;
+    if (target->starts_with('/')) trail.end.clear();
+    rest = std::string(*target).append("/").append(rest);
+    trail.links.push_back({.at = std::move(next), .target = std::move(*target)});
+  }
+  if (trail.end.empty()) trail.end.push_back('/');
+  return trail;
+}
+
+std::optional<std::vector<std::string>> ListDirectory(const std::string& path, std::size_t most) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    if (names.size() == most) return std::nullopt;
+    names.push_back(entry->path().filename());
+  }
+  if (error) return std::nullopt;
+  return names;
 }
 
 std::optional<std::string> ReadSmallFile(const std::string& path, std::size_t limit) {

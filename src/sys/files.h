@@ -30,6 +30,19 @@ std::optional<std::string> ReadLink(const std::string& path);
 std::optional<std::string> ReadLinkInRoot(int root, const std::string& path);
 /// The path without symlinks, "." and ".."; nothing when it does not exist.
 std::optional<std::string> RealPath(const std::string& path);
+/// A path followed part by part, as the kernel does it.
+struct Link {
+  std::string at;  ///< Its real place: no link on the way to it.
+  std::string target;
+};
+struct Trail {
+  std::vector<Link> links;  ///< All on the way, in the order in which they were met.
+  std::string end;          ///< The real path of what is there in the end.
+};
+/// Nothing when there is nothing at its end, or more links on the way than the kernel would follow.
+std::optional<Trail> Follow(const std::string& path);
+/// The names in a directory but "." and ".."; nothing when it can't be read or holds more than `most`.
+std::optional<std::vector<std::string>> ListDirectory(const std::string& path, std::size_t most);
 /// At most `limit` bytes; nothing when the file can't be read or is larger.
 std::optional<std::string> ReadSmallFile(const std::string& path, std::size_t limit);
 /// The first bytes of a file, at most `limit`; empty when it can't be read.

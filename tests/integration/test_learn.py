@@ -186,7 +186,8 @@ if not harness.IS_ROOT:  # That form is for users.
     test_without_namespaces = without_namespaces
 
 
-def test_nothing_is_left_in_tmp(place):
-    before = set(pathlib.Path(os.environ.get("TMPDIR", "/tmp")).glob("belljar-learn-*"))
+def test_nothing_is_left_in_tmp(place, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # Nobody else's.
+    before = set(tmp_path.iterdir())
     learn(place, "--", "/bin/sh", "-c", "echo x > out")
-    assert set(pathlib.Path(os.environ.get("TMPDIR", "/tmp")).glob("belljar-learn-*")) <= before
+    assert set(tmp_path.iterdir()) == before
