@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <new>
 #include <string_view>
 
 #include <belljar/version.h>
@@ -58,9 +59,18 @@ void OpenMissingStreams() {
   }
 }
 
+// Without memory nothing can be told or tidied up by hand; the sandbox ends with this process, as after a kill -9.
+[[noreturn]] void OutOfMemory() {
+  constexpr std::string_view kMessage =
+      "belljar: out of memory; raise the limit (ulimit -v, its control group) that it runs under\n";
+  (void)!::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  ::_exit(125);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::set_new_handler(OutOfMemory);
   OpenMissingStreams();
   const std::string_view name = argc > 1 ? argv[1] : "";
   for (const Verb& verb : kVerbs) {

@@ -126,8 +126,8 @@ class Injector:
         except subprocess.TimeoutExpired:
             status, output, errors = HANGS, "", "hangs"
         wall = normal(marker.read_text()).replace(str(place), "PLACE") if marker.exists() else None
-        if marker.exists():
-            marker.unlink()
+        for left in place.iterdir():  # marker.part too, of a guest that was killed.
+            left.unlink()
         place.rmdir()
         return Injected(status, output, errors, pathlib.Path(log).read_text() if log else "", wall)
 

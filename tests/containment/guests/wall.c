@@ -4,8 +4,9 @@
 //   wall MARKER HOST_NAMESPACES…
 //
 // It goes into the file MARKER and not to standard output, so that a test knows that a guest ran, and behind which
-// wall, whatever becomes of its output. HOST_NAMESPACES are "net:[4026531840]" and the like: the ones of the host. Ends
-// with 7.
+// wall, whatever becomes of its output. MARKER is empty until the whole wall is told: the words are written beside it,
+// to MARKER.part, and take its name, since a write of several pages can be cut short by a kill. HOST_NAMESPACES are
+// "net:[4026531840]" and the like: the ones of the host. Ends with 7.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -101,9 +102,9 @@ static void attempts(void) {
 }
 
 int main(int argc, char** argv) {
-  static char all[1 << 17];  // Written at once at the end: whoever reads half of it would see half a wall.
-  if (argc < 2 || freopen(argv[1], "we", stdout) == NULL) return 2;
-  setvbuf(stdout, all, _IOFBF, sizeof all);
+  char part[4096];
+  if (argc < 2 || snprintf(part, sizeof part, "%s.part", argv[1]) >= (int)sizeof part) return 2;
+  if (freopen(argv[1], "we", stdout) == NULL || freopen(part, "we", stdout) == NULL) return 2;
   status_lines();
   namespaces(argc - 2, argv + 2);
   mounts();
@@ -119,5 +120,5 @@ int main(int argc, char** argv) {
   printf("environment");
   for (char** at = environ; *at != NULL; ++at) printf(" %s", *at);
   printf("\n");
-  return 7;
+  return fflush(stdout) == 0 && rename(part, argv[1]) == 0 ? 7 : 3;
 }
