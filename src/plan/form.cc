@@ -60,7 +60,12 @@ Expected<Choice> ChooseForm(const Policy& policy, const sys::HostFacts& facts) {
     }
     lack = NeedsNamespaces(policy, facts);
     if (lack.empty()) {
-      return Choice{.level = Level::kKernel, .form = Form::kLandlockOnly, .weaker_because = facts.user_namespaces_lack};
+      return Choice{.level = Level::kKernel,
+                    .form = Form::kLandlockOnly,
+                    .weaker_because = namespaces
+                                          ? "mount_setattr is not to be had here: boot Linux 5.12 or newer, or let the "
+                                            "filter over this process allow the call"
+                                          : facts.user_namespaces_lack};
     }
     if (policy.MinLevel() >= Level::kKernel) {
       return std::unexpected(

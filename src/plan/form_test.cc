@@ -61,6 +61,15 @@ TEST(ChooseForm, AnOldKernelIsRefused) {
   EXPECT_NE(refused.error().Text().find("Linux 5.15"), std::string::npos);
 }
 
+TEST(ChooseForm, TheWeakerFormNamesWhatIsMissing) {
+  sys::HostFacts facts = User();
+  facts.mount_setattr = false;
+  const auto choice = ChooseForm({}, facts);
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->form, Form::kLandlockOnly);
+  EXPECT_NE(choice->weaker_because.find("mount_setattr"), std::string::npos);
+}
+
 TEST(ChooseForm, DegradesOnlyToTheMinimum) {
   sys::HostFacts facts = User();
   facts.user_namespaces = false;

@@ -52,7 +52,7 @@ void Writer::Namespaces() {
     Held("user namespace",
          draft_.Privileged() ? "unshare(CLONE_NEWUSER) after the change of ids" : "clone(CLONE_NEWUSER)");
   } else if (kernel) {
-    Absent("user namespace", facts_.user_namespaces_lack);
+    Absent("user namespace", lack.empty() ? facts_.user_namespaces_lack : lack);
   }
   const std::tuple<const char*, unsigned, const char*> kinds[] = {
       {"mount namespace", CLONE_NEWNS, "clone(CLONE_NEWNS)"},

@@ -48,7 +48,8 @@ def test_each_failing_call(undisturbed, number, faults, leftovers):
             outcome = judge(seen, usual) if reached else "not reached"
         except AssertionError as problem:
             wrong.append(f"{where}: {problem}")
-            escaped += [problem] if isinstance(problem, harness.Escape) else []
+            if isinstance(problem, harness.Escape):
+                escaped.append(problem)
             outcome = "wrong"
         outcomes.append(outcome)
         faults.record(f"each call fails with {errno.errorcode[number]}", f"{injector.form}: {where}", outcome)
