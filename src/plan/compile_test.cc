@@ -54,8 +54,9 @@ TEST(Compile, KeepsTheOrderThatSecurityRestsOn) {
                                    Op::kNewRoot,       Op::kSealRoot,         Op::kPivot,           Op::kRlimit,
                                    Op::kLandlockRules, Op::kDropCapabilities, Op::kNoNewPrivileges, Op::kCloseFds,
                                    Op::kNewSession,    Op::kLandlockEnforce,  Op::kSeccomp,         Op::kExec};
-    for (std::size_t i = 1; i < order.size(); ++i) {
+    for (std::size_t i = 0; i < order.size(); ++i) {
       ASSERT_GE(Find(compiled, order[i]), 0) << "step " << i;
+      if (i == 0) continue;
       EXPECT_LT(Find(compiled, order[i - 1]), Find(compiled, order[i])) << "step " << i;
     }
     EXPECT_EQ(Find(compiled, Op::kSeccomp) + 2, Find(compiled, Op::kExec)) << "the filter is the last before exec";

@@ -62,6 +62,14 @@ def test_each_failing_call(undisturbed, number, faults, leftovers):
     assert outcomes.count("never ran") > len(chosen) / 6, "the injection must bite"
 
 
+def test_init_lets_go_of_what_it_inherited_before_it_makes_anything(undisturbed):
+    """What it holds of other runs of its caller (their pipes, their control sockets) keeps those from seeing their end."""
+    _, usual = undisturbed
+    calls = [injection.call_name(call.number) for call in usual.calls if injection.who(call, usual.calls, usual.guests) == "init"]
+    before = set(calls[:calls.index("close_range")])
+    assert before <= {"getppid", "rt_sigaction", "prctl", "openat", "fcntl"}, before
+
+
 def test_control_each_process_is_reached(undisturbed):
     """The rule would hold trivially if nothing was injected: the last step of init and of the command must stop the launch."""
     injector, usual = undisturbed
