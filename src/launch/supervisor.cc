@@ -18,6 +18,7 @@
 #include "launch/stream.h"
 #include "launch/terminal.h"
 #include "launch/tracer.h"
+#include "launch/uncounted.h"
 #include "launch/watcher.h"
 #include "plan/explain.h"
 #include "sys/process.h"
@@ -31,6 +32,8 @@ constexpr std::uint64_t kWallGraceNs = 40 * kMillisecond;     // Init keeps the 
 constexpr std::uint64_t kKillGraceNs = 6'000 * kMillisecond;  // For init to kill what it has adopted.
 constexpr std::uint64_t kWatchNs = 10 * kMillisecond;
 constexpr std::uint64_t kDiskWatchNs = 50 * kMillisecond;
+constexpr std::uint64_t kKernelMemoryWatchNs = 100 * kMillisecond;
+constexpr int kMostUnseen = 10;
 constexpr std::uint64_t kForksWatchNs = 20 * kMillisecond;  // v1 tells nobody that a fork was refused since Linux 6.11.
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
@@ -59,6 +62,7 @@ class Supervisor {
         policy_(policy),
         options_(options),
         depth_(depth),
+        uncounted_(sandbox.init(), plan.own_network ? Sockets::kOwn : Sockets::kShared, policy.limits.memory),
         epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
 
   Outcome Run();
@@ -80,6 +84,7 @@ class Supervisor {
   void CheckCpuTime(std::uint64_t now);
   void CheckTree(std::uint64_t now);
   void CheckDirectory(std::uint64_t now);
+  void CheckKernelMemory(std::uint64_t now);
   void CheckForks();
   void DrainAfterEnd();
   void AddHint(Result& result, std::string_view errors) const;
@@ -90,6 +95,8 @@ class Supervisor {
   const Policy& policy_;
   const RunOptions& options_;
   TraceDepth depth_;
+  UncountedWatch uncounted_;
+  int unseen_ = 0;
   base::UniqueFd epoll_;
   base::UniqueFd terminal_;
   TerminalSettings terminal_settings_;
@@ -110,6 +117,7 @@ class Supervisor {
   std::uint64_t cpu_check_ = kNever;
   std::uint64_t tree_check_ = kNever;
   std::uint64_t disk_check_ = kNever;
+  std::uint64_t kernel_memory_check_ = kNever;
   std::uint64_t forks_check_ = kNever;
 };
 
@@ -233,6 +241,7 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
       if (plan_.counts_cpu_time) cpu_check_ = now + kMillisecond;
       if (plan_.watched.memory || plan_.watched.processes) tree_check_ = now + kWatchNs;
       if (plan_.watched.disk) disk_check_ = now + kDiskWatchNs;
+      if (plan_.watches_kernel_memory) kernel_memory_check_ = now + kKernelMemoryWatchNs;
       if (sandbox_.cgroup.processes_event_fd() >= 0 && sandbox_.cgroup.version() == sys::CgroupVersion::kV1) {
         forks_check_ = now + kForksWatchNs;
       }
@@ -309,6 +318,20 @@ void Supervisor::CheckDirectory(std::uint64_t now) {
   if (use.bytes >= policy_.limits.disk || use.files > policy_.limits.files || !use.seen_all) Kill(KillReason::kDisk);
 }
 
+void Supervisor::CheckKernelMemory(std::uint64_t now) {
+  const auto seen = uncounted_.Look();
+  // What others hold makes the look longer: a tenth of one CPU at most goes into it.
+  const std::uint64_t then = sys::NowNs();
+  kernel_memory_check_ = std::max(now + kKernelMemoryWatchNs, then + 9 * (then - now));
+  if (!seen) {
+    // An init that is about to be gone has no network to look at any more: not to be taken for one that hides.
+    if (++unseen_ >= kMostUnseen) Kill(KillReason::kLostInit);
+    return;
+  }
+  unseen_ = 0;
+  if (uncounted_.IsTooMuch(*seen)) Kill(KillReason::kKernelMemory);
+}
+
 void Supervisor::CheckForks() {
   if (sandbox_.cgroup.TakeRefusedForks() == 0) return;
   Unwatch(sandbox_.cgroup.processes_event_fd());
@@ -336,12 +359,13 @@ std::uint64_t Supervisor::CheckTimers() {
   if (now >= cpu_check_) CheckCpuTime(now);
   if (now >= tree_check_) CheckTree(now);
   if (now >= disk_check_) CheckDirectory(now);
+  if (now >= kernel_memory_check_) CheckKernelMemory(now);
   if (now >= forks_check_) {
     forks_check_ = now + kForksWatchNs;
     CheckForks();
   }
-  return std::min(
-      {wall_deadline_, setup_deadline_, kill_deadline_, cpu_check_, tree_check_, disk_check_, forks_check_});
+  return std::min({wall_deadline_, setup_deadline_, kill_deadline_, cpu_check_, tree_check_, disk_check_,
+                   kernel_memory_check_, forks_check_});
 }
 
 void Supervisor::Handle(Source source, std::uint32_t events) {

@@ -43,6 +43,11 @@ void SetKilled(KillReason reason, const Policy& policy, Result& result) {
       result.verdict = Verdict::kOutOfMemory;
       result.message = LimitText("needed more memory than allowed", "memory", Bytes(limits.memory), "--memory");
       return;
+    case KillReason::kKernelMemory:
+      result.verdict = Verdict::kOutOfMemory;
+      result.message = LimitText("made the kernel hold more than half of its memory in sockets and record locks",
+                                 "memory", Bytes(limits.memory), "--memory");
+      return;
     case KillReason::kProcesses:
       result.verdict = Verdict::kProcessLimit;
       result.message = LimitText("started more processes and threads than allowed", "processes",
@@ -144,7 +149,8 @@ void Decide(const Observed& observed, const Policy& policy, const std::string& s
   }
   if (observed.exec_failed) return SetExecFailed(*observed.exec_failed, result);
   // First what the parent did, in the order of events; the counters then catch what was faster than the parent.
-  if (observed.killed != KillReason::kNone) return SetKilled(observed.killed, policy, result);
+  const bool lost = observed.killed == KillReason::kLostInit && observed.oom_kills > 0;  // And that is why.
+  if (observed.killed != KillReason::kNone && !lost) return SetKilled(observed.killed, policy, result);
   if (observed.oom_kills > 0) return SetKilled(KillReason::kMemory, policy, result);
   if (observed.processes_refused > 0) return SetKilled(KillReason::kProcesses, policy, result);
   if (observed.ended) {

@@ -47,6 +47,19 @@ TEST(Verdict, OutOfMemoryIsNotSignalNine) {
   EXPECT_NE(result.message.find("--memory"), std::string::npos);
 }
 
+// The kernel may choose init, and whoever looks at it then sees nothing any more.
+TEST(Verdict, OutOfMemoryIsNotALostInit) {
+  EXPECT_EQ(Judge({.killed = KillReason::kLostInit, .started = true, .oom_kills = 1}).verdict, Verdict::kOutOfMemory);
+  EXPECT_EQ(Judge({.killed = KillReason::kLostInit, .started = true}).verdict, Verdict::kFailed);
+}
+
+TEST(Verdict, MemoryThatNoCgroupCounts) {
+  const Result result = Judge({.killed = KillReason::kKernelMemory, .started = true});
+  EXPECT_EQ(result.verdict, Verdict::kOutOfMemory);
+  EXPECT_NE(result.message.find("record locks"), std::string::npos);
+  EXPECT_NE(result.message.find("--memory"), std::string::npos);
+}
+
 TEST(Verdict, WallIsNotACrash) {
   Report deadline{};
   deadline.kind = ReportKind::kDeadline;

@@ -69,6 +69,12 @@ std::optional<TreeUse> LookAtTree(pid_t init) {
   return use;
 }
 
+std::vector<pid_t> PidsOfTree(pid_t init) {
+  std::vector<pid_t> pids;
+  WalkTree(init, [&](pid_t pid, std::uint64_t) { pids.push_back(pid); });
+  return pids;
+}
+
 std::uint64_t ProportionalMemory(pid_t init) {
   std::uint64_t bytes = 0;
   WalkTree(init, [&](pid_t pid, std::uint64_t) {

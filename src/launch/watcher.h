@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace belljar::launch {
 
@@ -18,6 +19,9 @@ struct TreeUse {
 /// Walks the process tree below `init`. Nothing where it can't be seen (a /proc with hidepid, no descriptors left):
 /// what can't be watched must not run on.
 std::optional<TreeUse> LookAtTree(pid_t init);
+
+/// Init and every process below it, as far as they can be seen.
+std::vector<pid_t> PidsOfTree(pid_t init);
 
 /// The same memory, with shared pages divided among their users; slower, for a second look.
 std::uint64_t ProportionalMemory(pid_t init);

@@ -126,7 +126,7 @@ void AddCommand(Draft& draft) {
     if (draft.request.facts.landlock_abi > 0) builder.Add(Op::kLandlockEnforce);
     if (traced) builder.Add(Op::kTraceFilter);
     const bool bare = draft.choice.form == Form::kLandlockOnly;
-    const Narrowing narrowing{.no_sockets = bare, .no_memfd = draft.out.watched.memory, .no_host_reach = bare};
+    const Narrowing narrowing{.no_sockets = bare, .no_uncounted = draft.out.watched.memory, .no_host_reach = bare};
     const bool listen = draft.request.facts.seccomp_listener;
     builder.SetFilter(KernelFilter(listen ? FilterVariant::kNotify : FilterVariant::kErrno, narrowing));
     // SECURITY: the last before exec but for a lower limit: it forbids most of what the steps before it do.
@@ -136,7 +136,7 @@ void AddCommand(Draft& draft) {
   if (traced && draft.choice.level < Level::kKernel) builder.Add(Op::kTraceFilter);
   if (draft.choice.level < Level::kKernel && draft.out.watched.memory) {
     // Level process has no filter; this is only about memory that no process maps and no watcher would see.
-    builder.SetFilter(NarrowingFilter({.no_memfd = true}));
+    builder.SetFilter(NarrowingFilter({.no_uncounted = true}));
     builder.Add(Op::kSeccomp);
   }
   // After the filter, whose listener could not be handed over below it: descriptors on their way count per user.

@@ -14,6 +14,10 @@ constexpr std::uint64_t kFileOnly = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS
                                     LANDLOCK_ACCESS_FS_READ_FILE | BELLJAR_LANDLOCK_FS_TRUNCATE |
                                     BELLJAR_LANDLOCK_FS_IOCTL_DEV;
 
+// SECURITY: not to /dev/zero where memory is only watched. A shared mapping of it is memory that stays when the process
+// lets go of its pages, unseen; one that is open for reading maps private pages.
+constexpr std::uint64_t kWriteDevice = LANDLOCK_ACCESS_FS_WRITE_FILE | BELLJAR_LANDLOCK_FS_TRUNCATE;
+
 std::uint64_t HandledRights(int abi) {
   std::uint64_t rights = BELLJAR_LANDLOCK_FS_ABI1;
   if (abi >= 2) rights |= BELLJAR_LANDLOCK_FS_REFER;
@@ -64,7 +68,14 @@ void AllowOwnRoot(Draft& draft, Rules& rules) {
   rules.Allow("/etc", kRead | kExecute);
   rules.Allow("/proc", kRead);
   // All in there are devices of the kind that tells and keeps nothing; ioctls are for terminals.
-  rules.Allow("/dev", kRead | LANDLOCK_ACCESS_FS_WRITE_FILE | BELLJAR_LANDLOCK_FS_TRUNCATE);
+  if (draft.out.watched.memory) {
+    rules.Allow("/dev", kRead);
+    for (const char* path : {"/dev/null", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts"}) {
+      rules.Allow(path, kWriteDevice);
+    }
+  } else {
+    rules.Allow("/dev", kRead | kWriteDevice);
+  }
   rules.Allow("/dev/tty", BELLJAR_LANDLOCK_FS_IOCTL_DEV);
   rules.Allow("/dev/pts", BELLJAR_LANDLOCK_FS_IOCTL_DEV);
   rules.Allow("/tmp", rules.all());
@@ -87,9 +98,10 @@ void AllowHostTree(Draft& draft, Rules& rules) {
                            "/proc/filesystems", "/proc/sys/vm/overcommit_memory"}) {
     rules.Allow(path, kReadFile, true);
   }
-  for (const char* path : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
-    rules.Allow(path, kReadFile | LANDLOCK_ACCESS_FS_WRITE_FILE | BELLJAR_LANDLOCK_FS_TRUNCATE);
+  for (const char* path : {"/dev/null", "/dev/full", "/dev/random", "/dev/urandom"}) {
+    rules.Allow(path, kReadFile | kWriteDevice);
   }
+  rules.Allow("/dev/zero", draft.out.watched.memory ? kReadFile : kReadFile | kWriteDevice);
   rules.Allow(draft.out.private_directory, rules.all());
   for (const Brought& brought : draft.command.brought) rules.AllowTree(brought.path, brought.path, kRead | kExecute);
 }

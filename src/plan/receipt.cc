@@ -36,6 +36,7 @@ class Writer {
   void Namespaces();
   void Filters();
   void Limits();
+  std::string MemoryGap() const;
   void Limit(const char* guard, std::uint64_t value, const std::string& cgroup, bool watched, const char* watched_by,
              const std::string& gap);
 
@@ -116,6 +117,19 @@ void Writer::Filters() {
   }
 }
 
+// What a cgroup does not count and nobody else can, either.
+std::string Writer::MemoryGap() const {
+  if (!draft_.out.watches_kernel_memory) {
+    return "record locks and buffers of sockets are not counted: this host shows no /proc/locks";
+  }
+  if (draft_.choice.level < Level::kKernel)
+    return "locks of open files are not counted without a filter of system calls";
+  if (draft_.request.policy.network.mode == NetworkMode::kHost) {
+    return "replies and connections that wait in sockets are not counted in the host's network";
+  }
+  return {};
+}
+
 void Writer::Limit(const char* guard, std::uint64_t value, const std::string& cgroup, bool watched,
                    const char* watched_by, const std::string& gap) {
   if (value == kUnlimited) {
@@ -137,9 +151,15 @@ void Writer::Limits() {
     Held("wall limit", "sandbox init, and the parent behind it");
   }
   const std::string lack = "; " + facts_.cgroups.lack;
-  Limit("memory limit", limits.memory, version + "memory", watched.memory, "watcher every 10 ms",
-        "bursts between two looks, page tables, socket buffers, SysV messages and private filesystems are not seen" +
+  Limit("memory limit", limits.memory, version + "memory, watcher of record locks and socket buffers", watched.memory,
+        "watcher every 10 ms",
+        "bursts between two looks, private filesystems and what the kernel holds for it (page tables, pipes, unix "
+        "sockets, ipc objects, watches) are not seen" +
             lack);
+  if (const std::string gap = MemoryGap(); limits.memory != kUnlimited && !watched.memory && !gap.empty()) {
+    guards_.back().state = GuardState::kPartial;
+    guards_.back().reason = gap;
+  }
   const bool counted = draft_.enters_user_namespace;
   Limit("process limit", limits.processes, version + "pids", watched.processes,
         counted ? "RLIMIT_NPROC of the user namespace, watcher" : "watcher every 10 ms",

@@ -30,8 +30,8 @@ enum class FilterVariant : std::uint8_t {
 
 /// What a run loses beyond the kernel profile. The rules of each are in profiles/narrowing.seccomp.
 struct Narrowing {
-  bool no_sockets = false;  ///< No socket() at all; connected socketpair() stays.
-  bool no_memfd = false;    ///< No memory that no process maps: for hosts where memory is only watched.
+  bool no_sockets = false;    ///< No socket() at all; connected socketpair() stays.
+  bool no_uncounted = false;  ///< No memory that no process maps: for hosts where memory is only watched.
   bool no_host_reach =
       false;  ///< For the form without namespaces: no reach to other processes, host files' metadata, IPC.
 

@@ -240,7 +240,7 @@ TEST(SeccompLive, NoSocketsLeavesNoWayToNamedSockets) {
 
 // The kernel list denies seccomp(2), so a narrowing is loaded first; the order makes no difference to the answers.
 TEST(SeccompLive, StackedNarrowingAnswersByItself) {
-  const Narrowing narrowing{.no_sockets = true, .no_memfd = true, .no_host_reach = true};
+  const Narrowing narrowing{.no_sockets = true, .no_uncounted = true, .no_host_reach = true};
   const std::vector<Filter> stack = {NarrowingFilter(narrowing), KernelFilter(FilterVariant::kNotify)};
   const auto ask = [&](auto... arguments) {
     return ErrnoInChild(stack, [=] { return ErrnoOf(syscall(arguments...)); });

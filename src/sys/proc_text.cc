@@ -26,9 +26,21 @@ std::string_view TakeLine(std::string_view& text) {
   return line;
 }
 
-void SkipField(std::string_view& text) {
+std::string_view TakeField(std::string_view& text) {
   text = SkipBlanks(text);
-  text.remove_prefix(std::min(text.find(' '), text.size()));
+  const std::string_view field = text.substr(0, text.find(' '));
+  text.remove_prefix(field.size());
+  return field;
+}
+
+void SkipFields(std::string_view& text, int count) {
+  for (int i = 0; i < count; ++i) (void)TakeField(text);
+}
+
+std::uint64_t HexNumber(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  return error == std::errc() ? value : 0;
 }
 
 }  // namespace
@@ -80,14 +92,14 @@ std::uint64_t CpuTicks(std::string_view text) {
   const std::size_t name_end = text.rfind(')');
   if (name_end == std::string_view::npos) return 0;
   text.remove_prefix(name_end + 1);
-  for (int field = 3; field < kFirst; ++field) SkipField(text);
+  SkipFields(text, kFirst - 3);
   std::uint64_t ticks = 0;
   for (int field = 0; field < 4; ++field) ticks += TakeNumber(text);
   return ticks;
 }
 
 std::uint64_t ResidentPages(std::string_view text) {
-  SkipField(text);
+  SkipFields(text, 1);
   return TakeNumber(text);
 }
 
@@ -95,6 +107,34 @@ std::uint64_t PssKilobytes(std::string_view text) {
   constexpr std::string_view kKey = "\nPss:";
   const std::size_t at = text.find(kKey);
   return at == std::string_view::npos ? 0 : FirstNumber(text.substr(at + kKey.size()));
+}
+
+std::uint64_t QueuedBytes(std::string_view line) {
+  // "  0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 …": number, local, remote, state, sent:received.
+  constexpr std::string_view kListens = "0A";
+  SkipFields(line, 3);
+  if (TakeField(line) == kListens) return 0;
+  const std::string_view queues = TakeField(line);
+  const std::size_t colon = queues.find(':');
+  if (colon == std::string_view::npos) return 0;
+  return HexNumber(queues.substr(0, colon)) + HexNumber(queues.substr(colon + 1));
+}
+
+std::uint64_t QueuedNetlinkBytes(std::string_view line) {
+  SkipFields(line, 4);
+  const std::uint64_t received = TakeNumber(line);
+  return received + TakeNumber(line);
+}
+
+pid_t RecordLockOwner(std::string_view line) {
+  // "1: POSIX  ADVISORY  WRITE 1234 08:01:77 0 EOF", with "->" before the kind of one that waits.
+  SkipFields(line, 1);
+  std::string_view kind = TakeField(line);
+  if (kind == "->") kind = TakeField(line);
+  if (kind != "POSIX") return 0;
+  SkipFields(line, 2);
+  const std::vector<pid_t> owner = ChildPids(TakeField(line));
+  return owner.empty() ? 0 : owner.front();
 }
 
 }  // namespace belljar::sys

@@ -35,4 +35,15 @@ std::uint64_t ResidentPages(std::string_view text);
 /// The line "Pss:" of /proc/PID/smaps_rollup, in kilobytes.
 std::uint64_t PssKilobytes(std::string_view text);
 
+/// One line of /proc/PID/net/tcp or udp (or their twins for IPv6): the bytes that wait in the socket, both ways. A
+/// socket that listens has connections there instead of bytes, and counts for nothing.
+std::uint64_t QueuedBytes(std::string_view line);
+
+/// One line of /proc/PID/net/netlink: the bytes that wait in the socket, both ways.
+std::uint64_t QueuedNetlinkBytes(std::string_view line);
+
+/// One line of /proc/locks: the process that holds a record lock or waits for one; 0 for locks of other kinds and for
+/// those that belong to an open file.
+pid_t RecordLockOwner(std::string_view line);
+
 }  // namespace belljar::sys

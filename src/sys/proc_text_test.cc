@@ -29,6 +29,27 @@ TEST(ProcText, Memory) {
   EXPECT_EQ(PssKilobytes("Rss: 900 kB\n"), 0U);
 }
 
+TEST(ProcText, BytesThatWaitInSockets) {
+  const std::string addresses = "   7: 0100007F:1F90 0100007F:8A2C ";
+  EXPECT_EQ(QueuedBytes(addresses + "01 00000010:00000A00 00:00000000 00000000  1000        0 7"), 0xA10U);
+  EXPECT_EQ(QueuedBytes(addresses + "0A 00000000:00000080 00:00000000 00000000  1000        0 7"), 0U)
+      << "a backlog is no bytes";
+  EXPECT_EQ(QueuedBytes("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid"), 0U);
+  EXPECT_EQ(QueuedBytes(addresses + "01 nonsense"), 0U);
+  EXPECT_EQ(QueuedBytes(""), 0U);
+  EXPECT_EQ(QueuedNetlinkBytes("00000000a354f222 0   42         00000000 212000   768      0     2        0        78"),
+            212768U);
+  EXPECT_EQ(QueuedNetlinkBytes("sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops"), 0U);
+}
+
+TEST(ProcText, OwnersOfRecordLocks) {
+  EXPECT_EQ(RecordLockOwner("1: POSIX  ADVISORY  WRITE 1234 08:01:77 0 EOF"), 1234);
+  EXPECT_EQ(RecordLockOwner("1: -> POSIX  ADVISORY  READ 77 08:01:77 0 9"), 77);
+  EXPECT_EQ(RecordLockOwner("2: FLOCK  ADVISORY  WRITE 1234 08:01:77 0 EOF"), 0);
+  EXPECT_EQ(RecordLockOwner("3: OFDLCK ADVISORY  WRITE -1 08:01:77 0 EOF"), 0);
+  EXPECT_EQ(RecordLockOwner("4: POSIX"), 0);
+}
+
 TEST(ProcText, Cgroups) {
   EXPECT_EQ(FirstNumber("4096\n"), 4096U);
   EXPECT_EQ(FirstNumber("max\n"), 0U);

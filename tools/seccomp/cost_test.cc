@@ -157,9 +157,9 @@ TEST(Cost, SmallerThanLibseccomp) {
   Print("libseccomp, linear", linear);
   Print("libseccomp, binary tree", tree);
   Print("belljar", ours);
-  Print(
-      "belljar, form w/o namespaces",
-      plan::KernelFilter(plan::FilterVariant::kNotify, {.no_sockets = true, .no_memfd = true, .no_host_reach = true}));
+  Print("belljar, form w/o namespaces",
+        plan::KernelFilter(plan::FilterVariant::kNotify,
+                           {.no_sockets = true, .no_uncounted = true, .no_host_reach = true}));
   EXPECT_LT(ours.size(), linear.size());
   EXPECT_LT(ours.size(), tree.size());
 }

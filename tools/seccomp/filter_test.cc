@@ -143,7 +143,7 @@ Narrowing NarrowingOf(unsigned bits) { return {(bits & 1) != 0, (bits & 2) != 0,
 std::set<std::string> SectionsOfBits(unsigned bits) {
   std::set<std::string> sections;
   if ((bits & 1) != 0) sections.insert("no_sockets");
-  if ((bits & 2) != 0) sections.insert("no_memfd");
+  if ((bits & 2) != 0) sections.insert("no_uncounted");
   if ((bits & 4) != 0) sections.insert("no_host_reach");
   return sections;
 }

@@ -104,5 +104,11 @@ int is_denied(int error);
 int file_holds(const char* path, const char* secret);
 int fd_holds(int fd, const char* secret);
 int memory_holds(const void* memory, long size, const char* secret);
+// Zeroed memory that children share: of a file in `scratch`, because not every sandbox gives any without a name. NULL
+// with errno.
+void* shared_memory(const struct stage* stage, long size);
+// Calls `hold(wanted / count + 1)` in as many processes (16 at most), because each may only have so many descriptors;
+// all keep what they hold until all have theirs, and then for `milliseconds`. The sum of what they returned, or -1.
+long in_processes(const struct stage* stage, int count, long wanted, int milliseconds, long (*hold)(long));
 // Reads at most size - 1 bytes and ends them with a NUL. Bytes read, or -1 with errno.
 long slurp(const char* path, char* buffer, long size);

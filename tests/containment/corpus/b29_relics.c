@@ -32,8 +32,8 @@ ATTACK(b29_read_implies_exec, "B29c", "read-implies-exec", "make all memory exec
 
 static enum outcome run_b29_remap_file_pages(struct attempt* attempt) {
   const long page = 4096;
-  char* memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return refused(attempt, "mmap");
+  char* memory = shared_memory(attempt->stage, 2 * page);
+  if (memory == NULL) return refused(attempt, "a file that it may write");
   if (syscall(SYS_remap_file_pages, memory, page, 0, 1, 0) != 0) return refused(attempt, "remap_file_pages");
   return worked(attempt, "pages in another order");
 }

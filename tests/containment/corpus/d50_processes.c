@@ -78,8 +78,8 @@ static void churn_on(struct churn* churn, long wanted) {
 
 static enum outcome run_d50_churn(struct attempt* attempt) {
   const long wanted = beyond(attempt);
-  struct churn* churn = mmap(NULL, sizeof *churn, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (churn == MAP_FAILED) return refused(attempt, "mmap");
+  struct churn* churn = shared_memory(attempt->stage, sizeof *churn);
+  if (churn == NULL) return refused(attempt, "a file that it may write");
   signal(SIGCHLD, SIG_IGN);
   if (fork() == 0) {
     alarm(2);

@@ -76,6 +76,46 @@ static enum outcome run_d55_shared_map(struct attempt* attempt) {
 ATTACK(d55_shared_map, "D55c", "shared-memory-map", "use it in a shared mapping, which is a file of tmpfs",
        "memory limit", ENDED_BY_GUARD);
 
+// The pages stay in the file without a name that such a mapping is, and count for no process any more.
+static enum outcome run_d55_dropped_map(struct attempt* attempt) {
+  const size_t size = (size_t)beyond(attempt) * kMiB;
+  char* memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return refused(attempt, "mmap");
+  for (size_t at = 0; at < size; at += kMiB) {
+    memset(memory + at, 'x', kMiB);
+    madvise(memory + at, kMiB, MADV_DONTNEED);
+  }
+  for (size_t at = 0; at < size; at += kMiB) {
+    if (memory[at] != 'x') return errno = ENODATA, refused(attempt, "pages that stay");
+    madvise(memory + at, kMiB, MADV_DONTNEED);
+  }
+  return reached(attempt, beyond(attempt), "kept in a shared mapping that it let go of");
+}
+ATTACK(d55_dropped_map, "D55d", "dropped-memory-map", "keep it in a shared mapping, its pages let go of",
+       "memory limit", ENDED_BY_GUARD);
+
+static int map_zeros(size_t size, int flags) {
+  const int fd = open("/dev/zero", flags | O_CLOEXEC);
+  if (fd < 0) return -1;
+  char* memory = mmap(NULL, size, PROT_READ | (flags == O_RDWR ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+  close(fd);
+  if (memory == MAP_FAILED) return -1;
+  for (size_t at = 0; at < size; at += 4096) {
+    volatile char* page = memory + at;
+    if (flags == O_RDWR) *page = 'x';
+    (void)*page;
+    if (at % kMiB == 0 && at > 0) madvise(memory + at - kMiB, kMiB, MADV_DONTNEED);
+  }
+  return flags == O_RDWR && memory[0] != 'x' ? -1 : 0;
+}
+
+static enum outcome run_d55_zeros(struct attempt* attempt) {
+  if (map_zeros((size_t)beyond(attempt) * kMiB, O_RDWR) != 0) return refused(attempt, "a shared mapping of /dev/zero");
+  return reached(attempt, beyond(attempt), "kept in a shared mapping of /dev/zero");
+}
+ATTACK(d55_zeros, "D55e", "dropped-zeros", "the same with /dev/zero, which makes such mappings too",
+       "memory limit, landlock", ENDED_BY_GUARD);
+
 static enum outcome fill_file(struct attempt* attempt, int fd, long size, const char* where) {
   static char block[kMiB];
   memset(block, 'x', sizeof block);
@@ -155,34 +195,9 @@ static long fill_pipes(long wanted) {
   return held;
 }
 
-// Several processes, because each may only have so many descriptors; all keep what they hold until all have theirs.
-static long in_processes(int count, long wanted, long (*hold)(long)) {
-  pid_t children[16];
-  long* held = mmap(NULL, sizeof(long[16]), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (held == MAP_FAILED) return -1;
-  for (int i = 0; i < count; ++i) {
-    children[i] = fork();
-    if (children[i] == 0) {
-      alarm(5);
-      held[i] = hold(wanted / count + 1);
-      _exit(raise(SIGSTOP));
-    }
-  }
-  long total = 0;
-  for (int i = 0; i < count; ++i) {
-    int status = 0;
-    if (children[i] > 0 && waitpid(children[i], &status, WUNTRACED) > 0 && WIFSTOPPED(status)) total += held[i];
-  }
-  usleep(100000);
-  for (int i = 0; i < count; ++i) {
-    if (children[i] > 0) kill(children[i], SIGKILL);
-  }
-  return total;
-}
-
 static enum outcome run_d56_pipes(struct attempt* attempt) {
   const long wanted = beyond(attempt) * kMiB;
-  const long held = in_processes(12, wanted, fill_pipes);
+  const long held = in_processes(attempt->stage, 12, wanted, 100, fill_pipes);
   if (held < wanted) return refused(attempt, "bytes in pipes and sockets");
   return reached(attempt, held / kMiB, "in pipes and sockets");
 }
@@ -216,7 +231,7 @@ static long fill_connections(long wanted) {
 
 static enum outcome run_d56_connections(struct attempt* attempt) {
   const long wanted = beyond(attempt) * kMiB;
-  const long held = in_processes(8, wanted, fill_connections);
+  const long held = in_processes(attempt->stage, 8, wanted, 100, fill_connections);
   if (held < wanted) return refused(attempt, "bytes in connections");
   return reached(attempt, held / kMiB, "in connections to itself");
 }

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,10 +18,10 @@ static int take_inotify(void) { return inotify_init1(IN_CLOEXEC); }
 static int take_terminal(void) { return open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC); }
 
 // In several processes, because each may only have so many descriptors.
-static int take_in_processes(int (*take)(void)) {
+static int take_in_processes(const struct stage* stage, int (*take)(void)) {
   pid_t children[kProcesses];
-  int* taken = mmap(NULL, sizeof(int[kProcesses]), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (taken == MAP_FAILED) return -1;
+  int* taken = shared_memory(stage, sizeof(int[kProcesses]));
+  if (taken == NULL) return -1;
   int total = 0;
   for (int i = 0; i < kProcesses; ++i) {
     children[i] = fork();
@@ -46,7 +45,7 @@ static int take_in_processes(int (*take)(void)) {
 static enum outcome run_d61_user_inotify(struct attempt* attempt) {
   // A uid that belongs to this run alone, as root's guests have, takes them from nobody.
   if (geteuid() >= 1900000000U) return errno = EPERM, refused(attempt, "a user that nobody else is");
-  const int total = take_in_processes(take_inotify);
+  const int total = take_in_processes(attempt->stage, take_inotify);
   if (total < kInstances) return refused(attempt, "inotify instances of its user");
   char text[80];
   snprintf(text, sizeof text, "%d of its user's inotify instances, of which 128 are usual", total);
@@ -57,7 +56,7 @@ ATTACK(d61_user_inotify, "D61g", "inotify-of-user", "take all inotify instances 
 
 // 3,072 for all sandboxes and containers of a host together.
 static enum outcome run_d61_terminals(struct attempt* attempt) {
-  const int total = take_in_processes(take_terminal);
+  const int total = take_in_processes(attempt->stage, take_terminal);
   if (total < kInstances) return refused(attempt, "terminals");
   char text[80];
   snprintf(text, sizeof text, "%d of the terminals that all sandboxes share", total);

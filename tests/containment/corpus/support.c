@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "attack.h"
@@ -69,4 +72,40 @@ long slurp(const char* path, char* buffer, long size) {
   close(fd);
   buffer[length] = '\0';
   return length;
+}
+
+void* shared_memory(const struct stage* stage, long size) {
+  char name[256];
+  snprintf(name, sizeof name, "%s/belljar-shared-%d", stage->scratch != NULL ? stage->scratch : "/tmp", (int)getpid());
+  const int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return NULL;
+  unlink(name);
+  void* memory =
+      ftruncate(fd, size) == 0 ? mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+  close(fd);
+  return memory == MAP_FAILED ? NULL : memory;
+}
+
+long in_processes(const struct stage* stage, int count, long wanted, int milliseconds, long (*hold)(long)) {
+  pid_t children[16];
+  long* held = shared_memory(stage, sizeof(long[16]));
+  if (held == NULL) return -1;
+  for (int i = 0; i < count; ++i) {
+    children[i] = fork();
+    if (children[i] == 0) {
+      alarm(5);
+      held[i] = hold(wanted / count + 1);
+      _exit(raise(SIGSTOP));
+    }
+  }
+  long total = 0;
+  for (int i = 0; i < count; ++i) {
+    int status = 0;
+    if (children[i] > 0 && waitpid(children[i], &status, WUNTRACED) > 0 && WIFSTOPPED(status)) total += held[i];
+  }
+  usleep((useconds_t)milliseconds * 1000);
+  for (int i = 0; i < count; ++i) {
+    if (children[i] > 0) kill(children[i], SIGKILL);
+  }
+  return total;
 }

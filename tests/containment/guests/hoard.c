@@ -1,0 +1,273 @@
+// Makes the kernel hold memory for it by one kind of object, MEGABYTES by a careful estimate, in as many processes as
+// it takes. Says "made N" or "refused N errno E", N being the megabytes; with a third argument it stays with what it
+// made.
+//
+//   hoard KIND MEGABYTES [stay]
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { kMiB = 1 << 20, kMostProcesses = 200 };
+
+static long long made;  // bytes
+static long long wanted;
+static int serial;  // of names
+static char block[60000];
+
+static char* new_name(void) {
+  static char name[64];
+  snprintf(name, sizeof name, "hoard-%d-%d", (int)getpid(), serial++);
+  return name;
+}
+
+static int take_locks_by(int command) {
+  const int per_file = 1000;  // the kernel walks through all locks of a file for each new one
+  const int fd = open(new_name(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return -1;
+  for (int i = 0; i < per_file; ++i) {
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 2L * (per_file - i), .l_len = 1};
+    if (fcntl(fd, command, &lock) != 0) return -1;
+    made += 192;
+  }
+  return 0;
+}
+static int take_locks(void) { return take_locks_by(F_SETLK); }
+static int take_file_locks(void) { return take_locks_by(F_OFD_SETLK); }
+
+static int take_netlink(void) {
+  struct {
+    struct nlmsghdr head;
+    struct ifinfomsg body;
+  } question = {.head = {.nlmsg_len = sizeof question, .nlmsg_type = RTM_GETLINK, .nlmsg_flags = NLM_F_REQUEST},
+                .body = {.ifi_index = 1}};
+  const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  if (fd < 0) return -1;
+  char byte;
+  for (int i = 0; i < 1000 && send(fd, &question, sizeof question, MSG_DONTWAIT) > 0; ++i) {
+    if (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0) break;  // full
+    made += 2048;
+  }
+  return 0;
+}
+
+static int listener = -1;
+static struct sockaddr_in address;
+static int listen_anew(void) {
+  socklen_t length = sizeof address;
+  memset(&address, 0, sizeof address);
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (listener < 0 || bind(listener, (struct sockaddr*)&address, length) != 0 || listen(listener, 4096) != 0) return -1;
+  return getsockname(listener, (struct sockaddr*)&address, &length);
+}
+static int take_unaccepted(void) {
+  if (listener < 0 && listen_anew() != 0) return -1;
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  connect(fd, (struct sockaddr*)&address, sizeof address);
+  const ssize_t sent = send(fd, block, sizeof block, MSG_DONTWAIT | MSG_NOSIGNAL);
+  close(fd);
+  if (sent <= 0) return listen_anew();  // that one is full
+  made += sent;
+  return 0;
+}
+
+static int take_corked(void) {
+  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || sendto(fd, block, sizeof block, MSG_MORE, (struct sockaddr*)&to, sizeof to) < 0) return -1;
+  made += sizeof block;
+  return 0;
+}
+
+static int take_shared(void) {
+  char* memory = mmap(NULL, kMiB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return -1;
+  memset(memory, 'x', kMiB);
+  made += kMiB;
+  return madvise(memory, kMiB, MADV_DONTNEED);
+}
+static int take_zeros(void) {
+  const int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
+  if (fd < 0) return -1;
+  char* memory = mmap(NULL, kMiB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  if (memory == MAP_FAILED) return -1;
+  memset(memory, 'x', kMiB);
+  made += kMiB;
+  return madvise(memory, kMiB, MADV_DONTNEED);
+}
+
+static int take_pair(int type, size_t size) {
+  int pair[2];
+  if (socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) return -1;
+  while (write(pair[0], block, size) > 0) made += (long long)size;
+  return 0;
+}
+static int take_pairs(void) { return take_pair(SOCK_STREAM, 4096); }
+static int take_datagrams(void) { return take_pair(SOCK_DGRAM, 4096); }
+static int take_pipes(void) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+  while (write(ends[1], block, 4096) > 0) made += 4096;
+  return 0;
+}
+static int take_backlog(void) {
+  struct sockaddr_un name = {.sun_family = AF_UNIX};
+  socklen_t length = sizeof name;
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || bind(fd, (struct sockaddr*)&name, sizeof(sa_family_t)) != 0 || listen(fd, 4096) != 0) return -1;
+  getsockname(fd, (struct sockaddr*)&name, &length);
+  for (int i = 0; i < 100 && made < wanted; ++i) {
+    const int near = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (near < 0) return -1;
+    connect(near, (struct sockaddr*)&name, length);
+    while (write(near, block, 32768) > 0) made += 32768;
+    close(near);
+  }
+  return 0;
+}
+
+static int take_epoll(void) {
+  static int events[100];
+  static pid_t owner;
+  for (int i = 0; owner != getpid() && i < 100; ++i) events[i] = eventfd(0, EFD_CLOEXEC);
+  owner = getpid();
+  const int fd = epoll_create1(EPOLL_CLOEXEC);
+  if (fd < 0) return -1;
+  for (int i = 0; i < 100; ++i) {
+    struct epoll_event event = {.events = EPOLLIN};
+    if (epoll_ctl(fd, EPOLL_CTL_ADD, events[i], &event) != 0) return -1;
+    made += 192;
+  }
+  return 0;
+}
+static int take_notices(void) {
+  char directory[64];
+  const int fd = inotify_init1(IN_CLOEXEC);
+  if (fd < 0) return -1;
+  strcpy(directory, new_name());
+  if (mkdir(directory, 0700) != 0 || inotify_add_watch(fd, directory, IN_CREATE | IN_DELETE) < 0) return -1;
+  char name[300];
+  for (int i = 0; i < 5000; ++i) {
+    snprintf(name, sizeof name, "%s/%0200d", directory, i);
+    const int file = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0) return -1;
+    close(file);
+    unlink(name);
+    made += 512;
+  }
+  return 0;
+}
+static int take_messages(void) {
+  const int id = msgget(IPC_PRIVATE, 0600);
+  if (id < 0) return -1;
+  struct {
+    long type;
+    char text[8000];
+  } message = {.type = 1};
+  while (msgsnd(id, &message, sizeof message.text, IPC_NOWAIT) == 0) made += sizeof message;
+  return 0;
+}
+static int take_semaphores(void) {
+  if (semget(IPC_PRIVATE, 2000, 0600) < 0) return -1;
+  made += 2000 * 64;
+  return 0;
+}
+static int take_page_tables(void) {
+  const size_t far = 2 * kMiB;  // one table maps that much
+  char* memory = mmap(NULL, 256 * far, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return -1;
+  madvise(memory, 256 * far, MADV_NOHUGEPAGE);
+  for (size_t i = 0; i < 256; ++i) {
+    (void)*(volatile char*)(memory + i * far);
+    made += 4096;
+  }
+  return 0;
+}
+static int take_attributes(void) {
+  const char* name = new_name();
+  const int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0 || fsetxattr(fd, "user.hoard", block, sizeof block, 0) != 0) return -1;
+  close(fd);
+  made += sizeof block;
+  return 0;
+}
+static int take_links(void) {
+  char target[4000];
+  memset(target, 'a', sizeof target);
+  target[sizeof target - 1] = '\0';
+  if (symlink(target, new_name()) != 0) return -1;
+  made += sizeof target;
+  return 0;
+}
+
+static const struct {
+  const char* name;
+  int (*take)(void);
+} kinds[] = {
+    {"locks", take_locks},           {"file-locks", take_file_locks},
+    {"netlink", take_netlink},       {"unaccepted", take_unaccepted},
+    {"corked", take_corked},         {"shared", take_shared},
+    {"zeros", take_zeros},           {"pairs", take_pairs},
+    {"datagrams", take_datagrams},   {"pipes", take_pipes},
+    {"backlog", take_backlog},       {"epoll", take_epoll},
+    {"notices", take_notices},       {"messages", take_messages},
+    {"semaphores", take_semaphores}, {"page-tables", take_page_tables},
+    {"attributes", take_attributes}, {"links", take_links},
+};
+
+// Without descriptors left it goes on in a child, and keeps what it has until that one is done.
+static int take_all(int (*take)(void)) {
+  for (int processes = 1;; ++processes) {
+    while (made < wanted && take() == 0) {
+    }
+    if (made >= wanted || errno != EMFILE || processes == kMostProcesses) return made >= wanted ? 0 : -1;
+    const pid_t child = fork();
+    if (child < 0) return -1;
+    if (child > 0) {
+      int status = 0;
+      waitpid(child, &status, 0);
+      _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+    }
+    close_range(3, ~0U, 0);
+    listener = -1;
+  }
+}
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  wanted = atoll(argv[2]) * kMiB;
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
+    if (strcmp(argv[1], kinds[i].name) != 0) continue;
+    const int done = take_all(kinds[i].take);
+    const int error = errno;
+    if (done == 0) printf("made %lld\n", made / kMiB);
+    if (done != 0) printf("refused %lld errno %d\n", made / kMiB, error);
+    fflush(stdout);
+    if (argc > 3 && done == 0) pause();
+    return 0;
+  }
+  return 2;
+}
