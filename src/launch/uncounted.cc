@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <memory>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,9 +18,9 @@ namespace {
 
 constexpr std::uint64_t kSocketBytes = 4096;  // The socket itself and a packet, where it was made by no process.
 constexpr std::uint64_t kLockBytes = 256;     // struct file_lock is 200 to 216.
-constexpr std::uint64_t kMostLockBytes = 4ULL << 20;
-// What the kernel may grow by before somebody looks at all locks. That list is expensive: to read it stops all locking
-// on the host for a moment.
+constexpr std::uint64_t kMostLocks = 16'384;
+constexpr std::uint64_t kMostFiles = 10'000;  // At one look; some 5 µs each.
+// What the kernel may grow by, all of the host, before the guest's open files are looked through.
 constexpr std::uint64_t kGrowth = 16ULL << 20;
 
 struct CloseFile {
@@ -54,7 +53,31 @@ std::uint64_t LargestSocket() {
     const auto text = sys::ReadSmallFile(std::string("/proc/sys/net/core/") + name, 64);
     largest += text ? 2 * sys::FirstNumber(*text) : kUnknown;
   }
-  return largest;
+  return std::max<std::uint64_t>(1, largest);
+}
+
+// Threads share their open files (profiles/kernel.seccomp sees to it), but the first of them may have ended.
+std::uint64_t LocksOf(pid_t pid, std::uint64_t& files_seen) {
+  constexpr std::size_t kMost = 1U << 20;
+  const auto list = [](const std::string& path) {
+    return sys::ListDirectory(path, kMost).value_or(std::vector<std::string>());  // Gone, or of no use to it any more.
+  };
+  std::uint64_t locks = 0;
+  const std::string tasks = fmt::format("/proc/{}/task/", pid);
+  for (const std::string& task : list(tasks)) {
+    const std::string files = tasks + task + "/fdinfo/";
+    const std::vector<std::string> open = list(files);
+    for (const std::string& fd : open) {
+      (void)ForEachLine(files + fd, [&](std::string_view line) {
+        if (sys::IsRecordLock(line)) ++locks;
+        return locks <= kMostLocks;
+      });
+      if (locks > kMostLocks) return locks;
+    }
+    files_seen += open.size();
+    if (!open.empty()) break;
+  }
+  return locks;
 }
 
 }  // namespace
@@ -82,16 +105,19 @@ std::optional<std::uint64_t> UncountedWatch::LockBytes() {
   const std::uint64_t slab = sys::KeyedNumber(*meminfo, "SUnreclaim:") * 1024;
   least_slab_ = std::min(least_slab_, slab);
   if (slab - least_slab_ < kGrowth) return 0;
-  least_slab_ = slab;  // Not again for the same.
+  // Not from /proc/locks: whoever reads it stops all locking on the host each time, and it holds everybody's. A guest
+  // may have very many files open: some of its processes now and others at the next look, for a bounded time each.
   const std::vector<pid_t> tree = PidsOfTree(init_);
-  const std::unordered_set<pid_t> guests(tree.begin(), tree.end());
-  std::uint64_t bytes = 0;
-  const bool seen = ForEachLine("/proc/locks", [&](std::string_view line) {
-    const pid_t owner = sys::RecordLockOwner(line);
-    if (owner != 0 && guests.contains(owner)) bytes += kLockBytes;
-    return bytes <= kMostLockBytes;
-  });
-  if (!seen) return std::nullopt;
+  std::uint64_t files = 0;
+  for (; swept_ < tree.size() && files < kMostFiles && locks_ <= kMostLocks; ++swept_) {
+    locks_ += LocksOf(tree[swept_], files);
+  }
+  const std::uint64_t bytes = locks_ * kLockBytes;
+  if (swept_ >= tree.size()) {
+    swept_ = 0;
+    locks_ = 0;
+    least_slab_ = slab;  // Not again for the same.
+  }
   return bytes;
 }
 
@@ -109,7 +135,7 @@ std::optional<Uncounted> UncountedWatch::Look() {
 }
 
 bool UncountedWatch::IsTooMuch(const Uncounted& seen) const {
-  return seen.lock_bytes > kMostLockBytes || seen.socket_bytes + seen.lock_bytes > enough_;
+  return seen.lock_bytes > kMostLocks * kLockBytes || seen.socket_bytes + seen.lock_bytes > enough_;
 }
 
 }  // namespace belljar::launch

@@ -28,7 +28,7 @@ class UncountedWatch {
 
   /// Nothing where it can't be seen.
   std::optional<Uncounted> Look();
-  /// More than half as much as the memory limit, or more locks than any program has use for.
+  /// More than half as much as the memory limit, or more locks than any program has use for (16,384).
   bool IsTooMuch(const Uncounted& seen) const;
 
  private:
@@ -38,6 +38,8 @@ class UncountedWatch {
   pid_t init_;
   Sockets sockets_;
   std::uint64_t enough_;
+  std::size_t swept_ = 0;                         ///< Processes whose locks were counted since the last sweep began.
+  std::uint64_t locks_ = 0;                       ///< What they had.
   std::uint64_t least_slab_ = ~std::uint64_t{0};  ///< Memory of the kernel, all of the host, when it was smallest.
 };
 

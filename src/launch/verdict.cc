@@ -45,8 +45,8 @@ void SetKilled(KillReason reason, const Policy& policy, Result& result) {
       return;
     case KillReason::kKernelMemory:
       result.verdict = Verdict::kOutOfMemory;
-      result.message = LimitText("made the kernel hold more than half of its memory in sockets and record locks",
-                                 "memory", Bytes(limits.memory), "--memory");
+      result.message = LimitText("made the kernel hold more memory in sockets and record locks than allowed", "memory",
+                                 Bytes(limits.memory), "--memory");
       return;
     case KillReason::kProcesses:
       result.verdict = Verdict::kProcessLimit;

@@ -119,9 +119,6 @@ void Writer::Filters() {
 
 // What a cgroup does not count and nobody else can, either.
 std::string Writer::MemoryGap() const {
-  if (!draft_.out.watches_kernel_memory) {
-    return "record locks and buffers of sockets are not counted: this host shows no /proc/locks";
-  }
   if (draft_.choice.level < Level::kKernel)
     return "locks of open files are not counted without a filter of system calls";
   if (draft_.request.policy.network.mode == NetworkMode::kHost) {
@@ -155,7 +152,7 @@ void Writer::Limits() {
         "watcher every 10 ms",
         "bursts between two looks, private filesystems and what the kernel holds for it (page tables, pipes, unix "
         "sockets, ipc objects, watches) are not seen" +
-            lack);
+            std::string(facts_.landlock_abi == 0 ? ", nor are shared mappings of /dev/zero" : "") + lack);
   if (const std::string gap = MemoryGap(); limits.memory != kUnlimited && !watched.memory && !gap.empty()) {
     guards_.back().state = GuardState::kPartial;
     guards_.back().reason = gap;

@@ -164,23 +164,16 @@ void FileView::Devices() {
                                                {"/dev/random", 1, 8},
                                                {"/dev/urandom", 1, 9},
                                                {"/dev/tty", 5, 0}}};
-  const auto left_out = [&](const Device& device) {
-    // Landlock makes it read-only where memory is only watched (plan/landlock.cc says why); without, it can't be there.
-    return draft_.out.watched.memory && draft_.request.facts.landlock_abi == 0 &&
-           std::string_view(device.path) == "/dev/zero";
-  };
   if (draft_.Privileged()) {
     // Nodes instead of mounts: cheaper to make and to tear down, and only root can.
     builder_.Add(Op::kTmpfs, {.text = "/dev",
                               .more = Options({{"size", "64k"}, {"nr_inodes", "64"}, {"mode", "0755"}}),
                               .value = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC});
     for (const Device& device : kDevices) {
-      if (left_out(device)) continue;
       builder_.Add(Op::kDevice, {.text = device.path, .value = makedev(device.major, device.minor)});
     }
   } else {
     for (const Device& device : kDevices) {
-      if (left_out(device)) continue;
       BindTree(device.path, device.path, kDeviceMount, sys::FileKind::kFile);
     }
   }

@@ -45,7 +45,6 @@ HostFacts ReadHostFacts() {
   facts.cgroups = FindCgroups();
   facts.clone_into_cgroup = HasClone3();
   facts.mount_setattr = ::mount_setattr(-1, "", 0, nullptr, 0) == 0 || errno != ENOSYS;
-  facts.shows_locks = ::access("/proc/locks", R_OK) == 0;
   return facts;
 }
 

@@ -22,7 +22,6 @@ struct HostFacts {
   bool seccomp_listener = true;      ///< False under another listener, which the kernel allows only one of.
   bool clone_into_cgroup = true;     ///< clone3 can start a child in a v2 cgroup.
   bool mount_setattr = true;         ///< Linux 5.12: the root can be built and sealed.
-  bool shows_locks = true;           ///< /proc/locks is there, as it is not in every container.
   int cpus = 1;
   std::string kernel;   ///< "Linux 6.1.0 x86_64"
   std::string release;  ///< "6.1.0"

@@ -126,15 +126,13 @@ std::uint64_t QueuedNetlinkBytes(std::string_view line) {
   return received + TakeNumber(line);
 }
 
-pid_t RecordLockOwner(std::string_view line) {
-  // "1: POSIX  ADVISORY  WRITE 1234 08:01:77 0 EOF", with "->" before the kind of one that waits.
+bool IsRecordLock(std::string_view line) {
+  // "lock:	1: POSIX  ADVISORY  READ  1234 08:01:77 0 EOF"
+  constexpr std::string_view kKey = "lock:";
+  if (!line.starts_with(kKey)) return false;
+  line.remove_prefix(kKey.size());
   SkipFields(line, 1);
-  std::string_view kind = TakeField(line);
-  if (kind == "->") kind = TakeField(line);
-  if (kind != "POSIX") return 0;
-  SkipFields(line, 2);
-  const std::vector<pid_t> owner = ChildPids(TakeField(line));
-  return owner.empty() ? 0 : owner.front();
+  return TakeField(line) == "POSIX";
 }
 
 }  // namespace belljar::sys

@@ -42,8 +42,7 @@ std::uint64_t QueuedBytes(std::string_view line);
 /// One line of /proc/PID/net/netlink: the bytes that wait in the socket, both ways.
 std::uint64_t QueuedNetlinkBytes(std::string_view line);
 
-/// One line of /proc/locks: the process that holds a record lock or waits for one; 0 for locks of other kinds and for
-/// those that belong to an open file.
-pid_t RecordLockOwner(std::string_view line);
+/// Whether a line of /proc/PID/fdinfo/FD tells of a record lock that the process holds by this open file.
+bool IsRecordLock(std::string_view line);
 
 }  // namespace belljar::sys

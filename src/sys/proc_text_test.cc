@@ -42,12 +42,12 @@ TEST(ProcText, BytesThatWaitInSockets) {
   EXPECT_EQ(QueuedNetlinkBytes("sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops"), 0U);
 }
 
-TEST(ProcText, OwnersOfRecordLocks) {
-  EXPECT_EQ(RecordLockOwner("1: POSIX  ADVISORY  WRITE 1234 08:01:77 0 EOF"), 1234);
-  EXPECT_EQ(RecordLockOwner("1: -> POSIX  ADVISORY  READ 77 08:01:77 0 9"), 77);
-  EXPECT_EQ(RecordLockOwner("2: FLOCK  ADVISORY  WRITE 1234 08:01:77 0 EOF"), 0);
-  EXPECT_EQ(RecordLockOwner("3: OFDLCK ADVISORY  WRITE -1 08:01:77 0 EOF"), 0);
-  EXPECT_EQ(RecordLockOwner("4: POSIX"), 0);
+TEST(ProcText, RecordLocks) {
+  EXPECT_TRUE(IsRecordLock("lock:\t1: POSIX  ADVISORY  READ 77 08:01:77 2 2\n"));
+  EXPECT_FALSE(IsRecordLock("lock:\t2: FLOCK  ADVISORY  WRITE 77 08:01:77 0 EOF\n"));
+  EXPECT_FALSE(IsRecordLock("flags:\t1: POSIX\n"));
+  EXPECT_FALSE(IsRecordLock("lock:"));
+  EXPECT_FALSE(IsRecordLock(""));
 }
 
 TEST(ProcText, Cgroups) {

@@ -2,6 +2,7 @@
 
 #include <asm/ioctls.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/prctl.h>
@@ -58,6 +59,7 @@ constexpr Named kConstants[] = {
     CONSTANT(CLONE_NEWPID),
     CONSTANT(CLONE_NEWNET),
     CONSTANT(CLONE_PARENT),
+    CONSTANT(CLOSE_RANGE_UNSHARE),
     CONSTANT(CLONE_FILES),
     CONSTANT(CLONE_THREAD),
     CONSTANT(O_CREAT),
