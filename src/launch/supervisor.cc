@@ -14,12 +14,11 @@
 #include <fmt/format.h>
 
 #include "launch/control.h"
+#include "launch/limit_watch.h"
 #include "launch/notices.h"
 #include "launch/stream.h"
 #include "launch/terminal.h"
 #include "launch/tracer.h"
-#include "launch/uncounted.h"
-#include "launch/watcher.h"
 #include "plan/explain.h"
 #include "sys/process.h"
 
@@ -30,12 +29,7 @@ constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kSetupNs = 30'000 * kMillisecond;     // Set-up may hang on a dead network filesystem.
 constexpr std::uint64_t kWallGraceNs = 40 * kMillisecond;     // Init keeps the deadline; the parent is the second line.
 constexpr std::uint64_t kKillGraceNs = 6'000 * kMillisecond;  // For init to kill what it has adopted.
-constexpr std::uint64_t kWatchNs = 10 * kMillisecond;
-constexpr std::uint64_t kDiskWatchNs = 50 * kMillisecond;
-constexpr std::uint64_t kKernelMemoryWatchNs = 100 * kMillisecond;
-constexpr int kMostUnseen = 10;
-constexpr std::uint64_t kForksWatchNs = 20 * kMillisecond;  // v1 tells nobody that a fork was refused since Linux 6.11.
-constexpr std::uint64_t kNever = ~std::uint64_t{0};
+constexpr std::uint64_t kNever = LimitWatch::kNever;
 
 enum Source : std::uint32_t {
   kControl,
@@ -62,7 +56,7 @@ class Supervisor {
         policy_(policy),
         options_(options),
         depth_(depth),
-        uncounted_(sandbox.init(), plan.own_network ? Sockets::kOwn : Sockets::kShared, policy.limits.memory),
+        limits_(sandbox, plan, policy.limits),
         epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
 
   Outcome Run();
@@ -81,11 +75,6 @@ class Supervisor {
   void PumpInput();
   void Kill(KillReason reason);
   std::uint64_t CheckTimers();
-  void CheckCpuTime(std::uint64_t now);
-  void CheckTree(std::uint64_t now);
-  void CheckDirectory(std::uint64_t now);
-  void CheckKernelMemory(std::uint64_t now);
-  void CheckForks();
   void DrainAfterEnd();
   void AddHint(Result& result, std::string_view errors) const;
   void Finish(Outcome& outcome);
@@ -95,8 +84,7 @@ class Supervisor {
   const Policy& policy_;
   const RunOptions& options_;
   TraceDepth depth_;
-  UncountedWatch uncounted_;
-  int unseen_ = 0;
+  LimitWatch limits_;
   base::UniqueFd epoll_;
   base::UniqueFd terminal_;
   TerminalSettings terminal_settings_;
@@ -106,19 +94,12 @@ class Supervisor {
   Notices notices_;
   std::unique_ptr<Tracer> tracer_;
   Observed observed_;
-  TreeUse peak_;
-  std::uint64_t disk_peak_ = 0;
   bool init_gone_ = false;
   bool blind_ = false;
   std::uint64_t began_ = sys::NowNs();
   std::uint64_t wall_deadline_ = kNever;
   std::uint64_t setup_deadline_ = kNever;
   std::uint64_t kill_deadline_ = kNever;
-  std::uint64_t cpu_check_ = kNever;
-  std::uint64_t tree_check_ = kNever;
-  std::uint64_t disk_check_ = kNever;
-  std::uint64_t kernel_memory_check_ = kNever;
-  std::uint64_t forks_check_ = kNever;
 };
 
 void Supervisor::Watch(int fd, Source source, std::uint32_t events) {
@@ -238,13 +219,7 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
       const std::uint64_t now = sys::NowNs();
       setup_deadline_ = kNever;
       if (policy_.limits.wall_ns != kUnlimited) wall_deadline_ = now + policy_.limits.wall_ns + kWallGraceNs;
-      if (plan_.counts_cpu_time) cpu_check_ = now + kMillisecond;
-      if (plan_.watched.memory || plan_.watched.processes) tree_check_ = now + kWatchNs;
-      if (plan_.watched.disk) disk_check_ = now + kDiskWatchNs;
-      if (plan_.watches_kernel_memory) kernel_memory_check_ = now + kKernelMemoryWatchNs;
-      if (sandbox_.cgroup.processes_event_fd() >= 0 && sandbox_.cgroup.version() == sys::CgroupVersion::kV1) {
-        forks_check_ = now + kForksWatchNs;
-      }
+      limits_.Start(now);
       return;
     }
     case plan::ReportKind::kEnded:
@@ -275,70 +250,6 @@ void Supervisor::Kill(KillReason reason) {
   kill_deadline_ = std::min(kill_deadline_, sys::NowNs() + kKillGraceNs);
 }
 
-void Supervisor::CheckCpuTime(std::uint64_t now) {
-  const std::uint64_t limit = policy_.limits.cpu_time_ns;
-  std::uint64_t used = 0;
-  if (plan_.watched.cpu_time) {
-    const auto use = LookAtTree(sandbox_.init());
-    if (!use) return Kill(KillReason::kLostInit);
-    used = use->cpu_ns;
-    peak_.cpu_ns = std::max(peak_.cpu_ns, used);
-  } else {
-    used = sandbox_.cgroup.CpuNs();
-  }
-  if (used >= limit) {
-    cpu_check_ = kNever;
-    return Kill(KillReason::kCpuTime);
-  }
-  // The earliest moment at which it can be used up, were all CPUs busy: no polling, and exact in the end.
-  const auto cpus = static_cast<std::uint64_t>(std::max<long>(1, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  cpu_check_ = now + std::max(kMillisecond, (limit - used) / cpus);
-}
-
-void Supervisor::CheckTree(std::uint64_t now) {
-  const auto seen = LookAtTree(sandbox_.init());
-  if (!seen) {
-    tree_check_ = kNever;
-    return Kill(KillReason::kLostInit);
-  }
-  const TreeUse& use = *seen;
-  peak_.tasks = std::max(peak_.tasks, use.tasks);
-  peak_.memory_bytes = std::max(peak_.memory_bytes, use.memory_bytes);
-  peak_.cpu_ns = std::max(peak_.cpu_ns, use.cpu_ns);
-  tree_check_ = now + kWatchNs;
-  if (plan_.watched.processes && use.tasks > policy_.limits.processes) return Kill(KillReason::kProcesses);
-  if (!plan_.watched.memory || use.memory_bytes <= policy_.limits.memory) return;
-  if (ProportionalMemory(sandbox_.init()) > policy_.limits.memory) Kill(KillReason::kMemory);
-}
-
-void Supervisor::CheckDirectory(std::uint64_t now) {
-  const DirectoryUse use = LookAtDirectory(plan_.private_directory, policy_.limits.disk, policy_.limits.files);
-  disk_peak_ = std::max(disk_peak_, use.bytes);
-  disk_check_ = now + kDiskWatchNs;
-  if (use.bytes >= policy_.limits.disk || use.files > policy_.limits.files || !use.seen_all) Kill(KillReason::kDisk);
-}
-
-void Supervisor::CheckKernelMemory(std::uint64_t now) {
-  const auto seen = uncounted_.Look();
-  // What others hold makes the look longer: a tenth of one CPU at most goes into it.
-  const std::uint64_t then = sys::NowNs();
-  kernel_memory_check_ = std::max(now + kKernelMemoryWatchNs, then + 9 * (then - now));
-  if (!seen) {
-    // An init that is about to be gone has no network to look at any more: not to be taken for one that hides.
-    if (++unseen_ >= kMostUnseen) Kill(KillReason::kLostInit);
-    return;
-  }
-  unseen_ = 0;
-  if (uncounted_.IsTooMuch(*seen)) Kill(KillReason::kKernelMemory);
-}
-
-void Supervisor::CheckForks() {
-  if (sandbox_.cgroup.TakeRefusedForks() == 0) return;
-  Unwatch(sandbox_.cgroup.processes_event_fd());
-  forks_check_ = kNever;
-  Kill(KillReason::kProcesses);
-}
-
 // Does what is due; returns when to look again.
 std::uint64_t Supervisor::CheckTimers() {
   const std::uint64_t now = sys::NowNs();
@@ -356,16 +267,8 @@ std::uint64_t Supervisor::CheckTimers() {
     kill_deadline_ = kNever;
     (void)sys::SendSignal(sandbox_.pidfd.get(), SIGKILL);
   }
-  if (now >= cpu_check_) CheckCpuTime(now);
-  if (now >= tree_check_) CheckTree(now);
-  if (now >= disk_check_) CheckDirectory(now);
-  if (now >= kernel_memory_check_) CheckKernelMemory(now);
-  if (now >= forks_check_) {
-    forks_check_ = now + kForksWatchNs;
-    CheckForks();
-  }
-  return std::min({wall_deadline_, setup_deadline_, kill_deadline_, cpu_check_, tree_check_, disk_check_,
-                   kernel_memory_check_, forks_check_});
+  if (const KillReason reason = limits_.Check(now); reason != KillReason::kNone) Kill(reason);
+  return std::min({wall_deadline_, setup_deadline_, kill_deadline_, limits_.next()});
 }
 
 void Supervisor::Handle(Source source, std::uint32_t events) {
@@ -395,7 +298,12 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
         Kill(KillReason::kMemory);
       }
       return;
-    case kForks: return CheckForks();
+    case kForks:
+      if (limits_.ForkRefused()) {
+        Unwatch(sandbox_.cgroup.processes_event_fd());
+        Kill(KillReason::kProcesses);
+      }
+      return;
     case kResize: return terminal_settings_.CopySize();
   }
 }
@@ -509,12 +417,13 @@ void Supervisor::Finish(Outcome& outcome) {
       told ? observed_.ended->cpu_ns : (micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000;
   const std::uint64_t largest =
       told ? observed_.ended->memory_peak : static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-  result.usage.cpu_ms = std::max({used.cpu_ns, rusage_ns, peak_.cpu_ns}) / kMillisecond;
-  result.usage.memory_peak_bytes = used.memory_peak != 0 ? used.memory_peak : std::max(peak_.memory_bytes, largest);
+  result.usage.cpu_ms = std::max({used.cpu_ns, rusage_ns, limits_.peak().cpu_ns}) / kMillisecond;
+  result.usage.memory_peak_bytes =
+      used.memory_peak != 0 ? used.memory_peak : std::max(limits_.peak().memory_bytes, largest);
   // Init is ours and not counted; where only a watcher looks, a short run is over before it does.
-  result.usage.processes_peak = used.processes_peak > 0 ? used.processes_peak - 1 : peak_.tasks;
+  result.usage.processes_peak = used.processes_peak > 0 ? used.processes_peak - 1 : limits_.peak().tasks;
   if (result.usage.processes_peak == 0 && observed_.started) result.usage.processes_peak = 1;
-  result.usage.disk_bytes = disk_peak_;
+  result.usage.disk_bytes = limits_.disk_peak();
   if (observed_.ended) {
     for (const plan::DiskUse& disk : observed_.ended->disk) result.usage.disk_bytes += disk.used_bytes;
   }

@@ -20,8 +20,10 @@ constexpr std::uint64_t kSocketBytes = 4096;  // The socket itself and a packet,
 constexpr std::uint64_t kLockBytes = 256;     // struct file_lock is 200 to 216.
 constexpr std::uint64_t kMostLocks = 16'384;
 constexpr std::uint64_t kMostFiles = 10'000;  // At one look; some 5 µs each.
-// What the kernel may grow by, all of the host, before the guest's open files are looked through.
+// The guest's open files are looked through when the kernel has grown by this, all of the host; and after this time all
+// the same, as what one guest takes may be hidden by what another gives back.
 constexpr std::uint64_t kGrowth = 16ULL << 20;
+constexpr std::uint64_t kSweepNs = 1'000'000'000;
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -99,12 +101,13 @@ std::optional<std::uint64_t> UncountedWatch::SocketBytes() const {
   return bytes;
 }
 
-std::optional<std::uint64_t> UncountedWatch::LockBytes() {
+std::optional<std::uint64_t> UncountedWatch::LockBytes(std::uint64_t now) {
   const auto meminfo = sys::ReadSmallFile("/proc/meminfo", 16384);
   if (!meminfo) return std::nullopt;
   const std::uint64_t slab = sys::KeyedNumber(*meminfo, "SUnreclaim:") * 1024;
   least_slab_ = std::min(least_slab_, slab);
-  if (slab - least_slab_ < kGrowth) return 0;
+  if (swept_at_ == 0) swept_at_ = now;
+  if (slab - least_slab_ < kGrowth && now - swept_at_ < kSweepNs) return 0;
   // Not from /proc/locks: whoever reads it stops all locking on the host each time, and it holds everybody's. A guest
   // may have very many files open: some of its processes now and others at the next look, for a bounded time each.
   const std::vector<pid_t> tree = PidsOfTree(init_);
@@ -116,19 +119,20 @@ std::optional<std::uint64_t> UncountedWatch::LockBytes() {
   if (swept_ >= tree.size()) {
     swept_ = 0;
     locks_ = 0;
+    swept_at_ = now;
     least_slab_ = slab;  // Not again for the same.
   }
   return bytes;
 }
 
-std::optional<Uncounted> UncountedWatch::Look() {
+std::optional<Uncounted> UncountedWatch::Look(std::uint64_t now) {
   Uncounted seen;
   if (sockets_ == Sockets::kOwn) {
     const auto bytes = SocketBytes();
     if (!bytes) return std::nullopt;
     seen.socket_bytes = *bytes;
   }
-  const auto bytes = LockBytes();
+  const auto bytes = LockBytes(now);
   if (!bytes) return std::nullopt;
   seen.lock_bytes = *bytes;
   return seen;

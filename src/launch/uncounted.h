@@ -15,7 +15,7 @@ namespace belljar::launch {
 
 struct Uncounted {
   std::uint64_t socket_bytes = 0;  ///< In the buffers of sockets other than unix ones. 0 while they are few.
-  std::uint64_t lock_bytes = 0;    ///< Of record locks. 0 while the kernel as a whole has not grown much.
+  std::uint64_t lock_bytes = 0;    ///< Of record locks, when they were looked at.
 };
 
 /// Whose network the guest is in: of a shared one nobody can tell which sockets are the guest's.
@@ -27,17 +27,18 @@ class UncountedWatch {
       : init_(init), sockets_(sockets), enough_(memory_limit / 2) {}
 
   /// Nothing where it can't be seen.
-  std::optional<Uncounted> Look();
+  std::optional<Uncounted> Look(std::uint64_t now);
   /// More than half as much as the memory limit, or more locks than any program has use for (16,384).
   bool IsTooMuch(const Uncounted& seen) const;
 
  private:
   std::optional<std::uint64_t> SocketBytes() const;
-  std::optional<std::uint64_t> LockBytes();
+  std::optional<std::uint64_t> LockBytes(std::uint64_t now);
 
   pid_t init_;
   Sockets sockets_;
   std::uint64_t enough_;
+  std::uint64_t swept_at_ = 0;                    ///< When all locks were counted last.
   std::size_t swept_ = 0;                         ///< Processes whose locks were counted since the last sweep began.
   std::uint64_t locks_ = 0;                       ///< What they had.
   std::uint64_t least_slab_ = ~std::uint64_t{0};  ///< Memory of the kernel, all of the host, when it was smallest.

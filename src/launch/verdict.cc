@@ -43,7 +43,7 @@ void SetKilled(KillReason reason, const Policy& policy, Result& result) {
       result.verdict = Verdict::kOutOfMemory;
       result.message = LimitText("needed more memory than allowed", "memory", Bytes(limits.memory), "--memory");
       return;
-    case KillReason::kKernelMemory:
+    case KillReason::kUncounted:
       result.verdict = Verdict::kOutOfMemory;
       result.message = LimitText("made the kernel hold more memory in sockets and record locks than allowed", "memory",
                                  Bytes(limits.memory), "--memory");

@@ -19,7 +19,7 @@ enum class KillReason : std::uint8_t {
   kWall,
   kCpuTime,
   kMemory,
-  kKernelMemory,  ///< Of what the kernel holds for it and no cgroup counts.
+  kUncounted,  ///< Of what the kernel holds for it and no cgroup counts.
   kProcesses,
   kDisk,
   kOutput,

@@ -59,7 +59,7 @@ void PlanCgroup(Draft& draft) {
   // Without privileges the network belongs to init's own user namespace, which is not there yet.
   out.janitor_makes_network = draft.own_network && draft.Privileged() && !out.cgroup_paths.empty();
   out.own_network = draft.own_network;
-  out.watches_kernel_memory = limits.memory != kUnlimited;
+  out.watches_uncounted = limits.memory != kUnlimited;
   out.counts_cpu_time = limits.cpu_time_ns != kUnlimited;
   out.watched = {.memory = layout.memory.empty() && limits.memory != kUnlimited,
                  .processes = layout.pids.empty() && limits.processes != kUnlimited,

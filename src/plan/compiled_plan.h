@@ -54,7 +54,7 @@ struct CompiledPlan {
   std::string private_directory;       ///< To be made on the host before the start and removed after it; may be empty.
   WatchedLimits watched;
   /// The parent looks at what the kernel holds for the guest and charges to nobody (launch/uncounted.h).
-  bool watches_kernel_memory = false;
+  bool watches_uncounted = false;
   bool own_network = false;      ///< All sockets in the guest's network namespace are the guest's.
   bool counts_cpu_time = false;  ///< The parent looks at it and ends the run.
   bool traced = false;           ///< The command waits for a tracer before it starts.

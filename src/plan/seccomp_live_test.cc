@@ -1,5 +1,6 @@
 // The filters in the kernel: children load them and make real calls.
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/seccomp.h>
 #include <pty.h>
 #include <sched.h>
@@ -112,6 +113,32 @@ TEST(SeccompLive, NamespacesByCloneAreRefused) {
               EPERM)
         << flag;
   }
+}
+
+// Whoever counts a guest's record locks looks at the open files of its processes (launch/uncounted.h).
+TEST(SeccompLive, OpenFilesAreThoseOfAProcess) {
+  const auto ask = [](auto... arguments) {
+    return ErrnoInChild({Plain()}, [=] { return ErrnoOf(syscall(arguments...)); });
+  };
+  // The kernel's answer to the first, without the flags that it needs besides, would be EINVAL.
+  EXPECT_EQ(ask(SYS_clone, CLONE_THREAD, nullptr, nullptr, nullptr, 0), EPERM);
+  EXPECT_EQ(ask(SYS_clone, CLONE_THREAD | CLONE_FILES, nullptr, nullptr, nullptr, 0), EINVAL);
+  EXPECT_EQ(ask(SYS_close_range, 1000, ~0U, CLOSE_RANGE_UNSHARE), EINVAL);
+  EXPECT_EQ(ask(SYS_close_range, 1000, ~0U, 0), 0);
+  EXPECT_EQ(ask(SYS_fcntl, -1, F_OFD_SETLK, nullptr), EINVAL);
+  EXPECT_EQ(ask(SYS_fcntl, -1, F_SETLK, nullptr), EBADF);
+}
+
+TEST(SeccompLive, SharedMemoryWithoutANameIsRefusedWhereMemoryIsWatched) {
+  const auto map = [](const Narrowing& narrowing, int flags) {
+    return ErrnoInChild({KernelFilter(FilterVariant::kErrno, narrowing)}, [=] {
+      return mmap(nullptr, 4096, PROT_READ, flags | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? errno : 0;
+    });
+  };
+  EXPECT_EQ(map({.no_uncounted = true}, MAP_SHARED), EPERM);
+  EXPECT_EQ(map({.no_uncounted = true}, MAP_SHARED | MAP_NORESERVE | MAP_POPULATE), EPERM);
+  EXPECT_EQ(map({.no_uncounted = true}, MAP_PRIVATE), 0);
+  EXPECT_EQ(map({}, MAP_SHARED), 0);
 }
 
 TEST(SeccompLive, TerminalRequestsAreRefusedWithAnyHighBits) {

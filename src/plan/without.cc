@@ -162,7 +162,7 @@ void KeepLimit(CompiledPlan& plan, std::string_view guard) {
   if (guard == "memory limit") {
     plan.cgroup_limits.memory = kUnlimited;
     plan.watched.memory = false;
-    plan.watches_kernel_memory = false;
+    plan.watches_uncounted = false;
   } else if (guard == "process limit") {
     plan.cgroup_limits.processes = kUnlimited;
     plan.watched.processes = false;

@@ -21,6 +21,7 @@ enum Trait : unsigned {
   kLeavesProcesses = 1U << 2,  ///< Judged by what still lives when the run is over.
   kFloodsOutput = 1U << 3,     ///< Judged by how much came out.
   kNeedsMount = 1U << 5,       ///< A directory of the stage is mounted read-only.
+  kSeenLate = 1U << 6,         ///< No short deadline, no limit of CPU time: its guard only looks now and then.
 };
 
 /// A guard of which a case says that it alone holds the attack.

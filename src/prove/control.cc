@@ -49,8 +49,9 @@ Policy Sizes::Apply(Policy policy, const Case& c) const {
   limits.open_files = open_files;
   limits.output = output;
   policy.files.tmp = disk;
-  limits.wall_ns = std::min(limits.wall_ns, c.Has(kEndedByGuard) ? deadline_ms * kMillisecond : kPlainWallNs);
-  if (c.Has(kEndedByGuard)) limits.cpu_time_ns = std::min(limits.cpu_time_ns, cpu_ms * kMillisecond);
+  const bool soon = c.Has(kEndedByGuard) && !c.Has(kSeenLate);
+  limits.wall_ns = std::min(limits.wall_ns, soon ? deadline_ms * kMillisecond : kPlainWallNs);
+  if (soon) limits.cpu_time_ns = std::min(limits.cpu_time_ns, cpu_ms * kMillisecond);
   return policy;
 }
 

@@ -16,6 +16,7 @@
 // nothing, and counts the later error as worked.
 #pragma once
 
+enum { SEEN_LATE_MS = 5000 };
 enum outcome { WORKED = 0, REFUSED = 1, UNABLE = 2 };
 
 // What the prover set up on the host for an attack to reach for. Absent ones are NULL or 0.
@@ -41,7 +42,7 @@ struct stage {
   long open_files;       // per process
   long output;           // bytes of standard output
   long cpu_ms;           // CPU time of all processes together, in cases with ENDED_BY_GUARD
-  long deadline_ms;      // wall clock of cases with ENDED_BY_GUARD; the control has 2.5 times as long
+  long deadline_ms;      // wall clock of cases with ENDED_BY_GUARD but SEEN_LATE; the control has 2.5 times as long
   const char* scratch;   // a writable directory: the private workdir inside, a sized tmpfs (or a temp dir) outside
   const char* hostname;  // of the host
   const char* user_namespace;  // of the host, as /proc/self/ns/user shows it
@@ -72,6 +73,10 @@ enum trait {
   NEEDS_POWER = 1 << 4,
   // Inside, `shared` is mounted read-only, as a user's own directory would be.
   NEEDS_MOUNT = 1 << 5,
+  // With ENDED_BY_GUARD: the guard only looks now and then, so there is no short deadline and no limit of CPU time,
+  // which
+  // would be in time before it and show nothing of it. Stays with what it has for SEEN_LATE_MS inside.
+  SEEN_LATE = 1 << 6,
 };
 
 struct attack {
@@ -108,7 +113,8 @@ int memory_holds(const void* memory, long size, const char* secret);
 // with errno.
 void* shared_memory(const struct stage* stage, long size);
 // Calls `hold(wanted / count + 1)` in as many processes (16 at most), because each may only have so many descriptors;
-// all keep what they hold until all have theirs, and then for `milliseconds`. The sum of what they returned, or -1.
+// all keep what they hold until all have theirs, and then for `milliseconds`; 20 s at most in all. The sum of what they
+// returned, or -1.
 long in_processes(const struct stage* stage, int count, long wanted, int milliseconds, long (*hold)(long));
 // Reads at most size - 1 bytes and ends them with a NUL. Bytes read, or -1 with errno.
 long slurp(const char* path, char* buffer, long size);

@@ -116,8 +116,9 @@ int run_fenced(const struct attack* attack, const struct stage* stage) {
   }
   const int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
   struct pollfd ended[2] = {{pidfd, POLLIN, 0}, {signals, POLLIN, 0}};
-  const long deadline =
-      (attack->traits & ENDED_BY_GUARD) != 0 && stage->deadline_ms > 0 ? stage->deadline_ms * 5 / 2 : kSeconds * 1000;
+  const long deadline = (attack->traits & (ENDED_BY_GUARD | SEEN_LATE)) == ENDED_BY_GUARD && stage->deadline_ms > 0
+                            ? stage->deadline_ms * 5 / 2
+                            : kSeconds * 1000;
   const int late = poll(ended, 2, (int)deadline) == 0;
   if (late || ended[1].revents != 0) kill(child, SIGKILL);
   int status = 0;

@@ -93,7 +93,7 @@ long in_processes(const struct stage* stage, int count, long wanted, int millise
   for (int i = 0; i < count; ++i) {
     children[i] = fork();
     if (children[i] == 0) {
-      alarm(5);
+      alarm(20);
       held[i] = hold(wanted / count + 1);
       _exit(raise(SIGSTOP));
     }

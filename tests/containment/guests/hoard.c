@@ -2,13 +2,17 @@
 // it takes. Says "made N" or "refused N errno E", N being the megabytes; with a third argument it stays with what it
 // made.
 //
-//   hoard KIND MEGABYTES [stay]
+//   hoard KIND MEGABYTES [stay [WAY]]    WAY: undumpable, leader-ended, own-files, maker-ended
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +22,7 @@
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
@@ -256,18 +261,57 @@ static int take_all(int (*take)(void)) {
   }
 }
 
+static int (*take_kind)(void);
+static int stays;
+
+static void* hoard(void* unused) {
+  const int done = take_all(take_kind);
+  const int error = errno;
+  if (done == 0) printf("made %lld\n", made / kMiB);
+  if (done != 0) printf("refused %lld errno %d\n", made / kMiB, error);
+  fflush(stdout);
+  if (stays && done == 0) pause();
+  exit(0);
+  return unused;
+}
+
+static int take_only(void* unused) {
+  (void)unused;
+  return take_all(take_kind);
+}
+
+// Ways to be where somebody who looks at the first thread of a process, as its user, sees nothing.
+static void* hoard_with_own_files(void* unused) {
+  close_range(1000, ~0U, CLOSE_RANGE_UNSHARE);
+  return hoard(unused);
+}
+static void hoard_by(const char* way) {
+  static char stack[1 << 16];
+  pthread_t thread;
+  if (strcmp(way, "undumpable") == 0) prctl(PR_SET_DUMPABLE, 0);
+  if (strcmp(way, "leader-ended") == 0) {
+    pthread_create(&thread, NULL, hoard, NULL);
+    pthread_exit(NULL);
+  }
+  if (strcmp(way, "own-files") == 0) {
+    pthread_create(&thread, NULL, hoard_with_own_files, NULL);
+    pthread_join(thread, NULL);
+  }
+  if (strcmp(way, "maker-ended") == 0) {
+    const pid_t maker = clone(take_only, stack + sizeof stack, CLONE_FILES | CLONE_VM | SIGCHLD, NULL);
+    waitpid(maker, NULL, 0);
+  }
+  hoard(NULL);
+}
+
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   wanted = atoll(argv[2]) * kMiB;
+  stays = argc > 3;
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
     if (strcmp(argv[1], kinds[i].name) != 0) continue;
-    const int done = take_all(kinds[i].take);
-    const int error = errno;
-    if (done == 0) printf("made %lld\n", made / kMiB);
-    if (done != 0) printf("refused %lld errno %d\n", made / kMiB, error);
-    fflush(stdout);
-    if (argc > 3 && done == 0) pause();
-    return 0;
+    take_kind = kinds[i].take;
+    hoard_by(argc > 4 ? argv[4] : "plainly");
   }
   return 2;
 }
