@@ -33,7 +33,7 @@ struct Limits {
   std::uint64_t cpus_milli = kUnlimited;    ///< How many CPUs at once, in thousandths.
   std::uint64_t memory = 2ULL << 30;        ///< Bytes, all processes together, private filesystems included.
   std::uint64_t processes = 256;            ///< Processes and threads alive at once.
-  std::uint64_t open_files = 1024;          ///< Per process.
+  std::uint64_t open_files = 512;           ///< Per process.
   std::uint64_t file_size = kUnlimited;     ///< Bytes in one file.
   std::uint64_t disk = 512ULL << 20;        ///< Bytes in the private workdir and home.
   std::uint64_t files = 100'000;            ///< Inodes in each private filesystem.

@@ -33,6 +33,7 @@ void LimitNamespace(int proc) {
   const std::size_t skip = proc == AT_FDCWD ? 0 : kProc;
   (void)WriteFile(proc, &"/proc/sys/user/max_user_namespaces"[skip], "0", 1, 0, 0);
   (void)WriteFile(proc, &"/proc/sys/user/max_inotify_instances"[skip], "32", 2, 0, 0);
+  (void)WriteFile(proc, &"/proc/sys/user/max_inotify_watches"[skip], "8192", 4, 0, 0);
 }
 
 int MapIds(Context& context, int proc, const char* prefix, const plan::Step& step) {

@@ -108,7 +108,7 @@ KillReason LimitWatch::CheckUncounted(std::uint64_t now) {
     return ++unseen_ >= kMostUnseen ? KillReason::kLostInit : KillReason::kNone;
   }
   unseen_ = 0;
-  return uncounted_.IsTooMuch(*seen) ? KillReason::kUncounted : KillReason::kNone;
+  return uncounted_.Judge(*seen);
 }
 
 bool LimitWatch::ForkRefused() {

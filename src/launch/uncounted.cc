@@ -19,7 +19,8 @@ namespace {
 constexpr std::uint64_t kSocketBytes = 4096;  // The socket itself and a packet, where it was made by no process.
 constexpr std::uint64_t kLockBytes = 256;     // struct file_lock is 200 to 216.
 constexpr std::uint64_t kMostLocks = 16'384;
-constexpr std::uint64_t kMostFiles = 10'000;  // At one look; some 5 µs each.
+constexpr std::uint64_t kMostPolled = 65'536;  // A host of 512 MiB lets one user have twice as many.
+constexpr std::uint64_t kMostFiles = 10'000;   // At one look; some 5 µs each.
 // The guest's open files are looked through when the kernel has grown by this, all of the host; and after this time all
 // the same, as what one guest takes may be hidden by what another gives back.
 constexpr std::uint64_t kGrowth = 16ULL << 20;
@@ -58,28 +59,30 @@ std::uint64_t LargestSocket() {
   return std::max<std::uint64_t>(1, largest);
 }
 
-// Threads share their open files (profiles/kernel.seccomp sees to it), but the first of them may have ended.
-std::uint64_t LocksOf(pid_t pid, std::uint64_t& files_seen) {
+bool TooMany(const Uncounted& found) { return found.locks > kMostLocks || found.polled > kMostPolled; }
+
+// Adds what the open files of one process have to `found`, and their number to `files_seen`. Threads share their open
+// files (profiles/kernel.seccomp sees to it), but the first of them may have ended.
+void AddFilesOf(pid_t pid, Uncounted& found, std::uint64_t& files_seen) {
   constexpr std::size_t kMost = 1U << 20;
   const auto list = [](const std::string& path) {
     return sys::ListDirectory(path, kMost).value_or(std::vector<std::string>());  // Gone, or of no use to it any more.
   };
-  std::uint64_t locks = 0;
   const std::string tasks = fmt::format("/proc/{}/task/", pid);
   for (const std::string& task : list(tasks)) {
     const std::string files = tasks + task + "/fdinfo/";
     const std::vector<std::string> open = list(files);
     for (const std::string& fd : open) {
       (void)ForEachLine(files + fd, [&](std::string_view line) {
-        if (sys::IsRecordLock(line)) ++locks;
-        return locks <= kMostLocks;
+        if (sys::IsRecordLock(line)) ++found.locks;
+        if (sys::IsPolledFile(line)) ++found.polled;
+        return !TooMany(found);
       });
-      if (locks > kMostLocks) return locks;
+      if (TooMany(found)) return;
     }
     files_seen += open.size();
     if (!open.empty()) break;
   }
-  return locks;
 }
 
 }  // namespace
@@ -101,28 +104,29 @@ std::optional<std::uint64_t> UncountedWatch::SocketBytes() const {
   return bytes;
 }
 
-std::optional<std::uint64_t> UncountedWatch::LockBytes(std::uint64_t now) {
+bool UncountedWatch::LookAtFiles(std::uint64_t now, Uncounted& seen) {
   const auto meminfo = sys::ReadSmallFile("/proc/meminfo", 16384);
-  if (!meminfo) return std::nullopt;
+  if (!meminfo) return false;
   const std::uint64_t slab = sys::KeyedNumber(*meminfo, "SUnreclaim:") * 1024;
   least_slab_ = std::min(least_slab_, slab);
   if (swept_at_ == 0) swept_at_ = now;
-  if (slab - least_slab_ < kGrowth && now - swept_at_ < kSweepNs) return 0;
+  if (slab - least_slab_ < kGrowth && now - swept_at_ < kSweepNs) return true;
   // Not from /proc/locks: whoever reads it stops all locking on the host each time, and it holds everybody's. A guest
   // may have very many files open: some of its processes now and others at the next look, for a bounded time each.
   const std::vector<pid_t> tree = PidsOfTree(init_);
   std::uint64_t files = 0;
-  for (; swept_ < tree.size() && files < kMostFiles && locks_ <= kMostLocks; ++swept_) {
-    locks_ += LocksOf(tree[swept_], files);
+  for (; swept_ < tree.size() && files < kMostFiles && !TooMany(found_); ++swept_) {
+    AddFilesOf(tree[swept_], found_, files);
   }
-  const std::uint64_t bytes = locks_ * kLockBytes;
+  seen.locks = found_.locks;
+  seen.polled = found_.polled;
   if (swept_ >= tree.size()) {
     swept_ = 0;
-    locks_ = 0;
+    found_ = {};
     swept_at_ = now;
     least_slab_ = slab;  // Not again for the same.
   }
-  return bytes;
+  return true;
 }
 
 std::optional<Uncounted> UncountedWatch::Look(std::uint64_t now) {
@@ -132,14 +136,13 @@ std::optional<Uncounted> UncountedWatch::Look(std::uint64_t now) {
     if (!bytes) return std::nullopt;
     seen.socket_bytes = *bytes;
   }
-  const auto bytes = LockBytes(now);
-  if (!bytes) return std::nullopt;
-  seen.lock_bytes = *bytes;
+  if (!LookAtFiles(now, seen)) return std::nullopt;
   return seen;
 }
 
-bool UncountedWatch::IsTooMuch(const Uncounted& seen) const {
-  return seen.lock_bytes > kMostLocks * kLockBytes || seen.socket_bytes + seen.lock_bytes > enough_;
+KillReason UncountedWatch::Judge(const Uncounted& seen) const {
+  if (TooMany(seen)) return KillReason::kObjects;
+  return seen.socket_bytes + seen.locks * kLockBytes > enough_ ? KillReason::kUncounted : KillReason::kNone;
 }
 
 }  // namespace belljar::launch

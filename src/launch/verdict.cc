@@ -48,6 +48,12 @@ void SetKilled(KillReason reason, const Policy& policy, Result& result) {
       result.message = LimitText("made the kernel hold more memory in sockets and record locks than allowed", "memory",
                                  Bytes(limits.memory), "--memory");
       return;
+    case KillReason::kObjects:
+      result.verdict = Verdict::kOutOfMemory;
+      result.message =
+          "made the kernel keep more than 16,384 record locks or 65,536 entries of epoll; no policy allows more, since "
+          "other programs of its user share them: use fewer";
+      return;
     case KillReason::kProcesses:
       result.verdict = Verdict::kProcessLimit;
       result.message = LimitText("started more processes and threads than allowed", "processes",

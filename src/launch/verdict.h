@@ -20,6 +20,7 @@ enum class KillReason : std::uint8_t {
   kCpuTime,
   kMemory,
   kUncounted,  ///< Of what the kernel holds for it and no cgroup counts.
+  kObjects,    ///< More record locks or entries of epoll than a run may have, whatever its policy.
   kProcesses,
   kDisk,
   kOutput,

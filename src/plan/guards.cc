@@ -70,7 +70,7 @@ void AddLimits(Draft& draft) {
   AddRlimit(draft, RLIMIT_MEMLOCK, 64 * 1024);
   AddRlimit(draft, RLIMIT_RTPRIO, 0);
   AddRlimit(draft, RLIMIT_SIGPENDING, 4096);  // Counted per user: without it a guest could take all of its caller's.
-  AddRlimit(draft, RLIMIT_MSGQUEUE, draft.OwnRoot() ? 819'200 : 0);
+  AddRlimit(draft, RLIMIT_MSGQUEUE, draft.OwnRoot() ? 409'600 : 0);  // Half of what a user usually has.
   if (draft.out.watched.processes && draft.enters_user_namespace) {
     // Counted per user namespace since Linux 5.14, so it is this sandbox's own. One more than allowed (and init): that
     // the watcher sees more than allowed is what tells a refused fork from a full house.

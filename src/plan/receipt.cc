@@ -8,6 +8,10 @@
 namespace belljar::plan {
 namespace {
 
+// Descriptors on their way in unix sockets are counted for a whole user, and held against the RLIMIT_NOFILE of whoever
+// sends one more. With this limit a guest leaves some to programs that have the customary 1024.
+constexpr std::uint64_t kMostShared = 512;
+
 class Writer {
  public:
   explicit Writer(const Draft& draft) : draft_(draft), facts_(draft.request.facts) {}
@@ -112,8 +116,13 @@ void Writer::Filters() {
   if (draft_.Privileged()) {
     Held("identity", fmt::format("host uid {}, no groups", draft_.out.guest_uid));
   } else {
-    Partial("identity", fmt::format("the caller's own uid {}, seen as {} inside", facts_.uid, draft_.InsideId()),
-            "supplementary groups stay, as they can't be dropped without privileges");
+    std::string gap = "supplementary groups stay, as they can't be dropped without privileges";
+    if (draft_.request.policy.limits.open_files > kMostShared) {
+      gap += fmt::format(
+          "; with more than {} open_files a guest can use up the descriptors that its user may have in flight",
+          kMostShared);
+    }
+    Partial("identity", fmt::format("the caller's own uid {}, seen as {} inside", facts_.uid, draft_.InsideId()), gap);
   }
 }
 

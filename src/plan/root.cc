@@ -30,6 +30,8 @@ constexpr std::array kMaskedProcFiles = {
 constexpr std::array kMaskedProcDirectories = {"acpi",     "asound", "bus",     "driver", "dynamic_debug", "fs", "irq",
                                                "pressure", "scsi",   "sysvipc", "tty"};
 constexpr char kMaskSource[] = "/dev/.hidden";
+// What the kernel shows of the host: no mount brings it inside.
+constexpr std::array kKernelTrees = {"/proc", "/sys", "/dev"};
 
 // What programs need of /etc to run and what says nothing about the host's users. Small files are copied: a mount costs
 // more to make and to tear down than a write.
@@ -98,6 +100,15 @@ class FileView {
   std::expected<void, CompileError> Mounts();
 
  private:
+  // The whole host, mounted somewhere below: without what none of its parts may be mounted as.
+  void HideKernelTrees(const std::string& target) {
+    for (const char* kernel : kKernelTrees) {
+      builder_.Add(
+          Op::kMask,
+          {.text = target + kernel, .more = kMaskSource, .value = static_cast<std::uint64_t>(Cover::kWhatFits)});
+    }
+  }
+
   Draft& draft_;
   Builder& builder_;
   std::vector<std::string> made_;
@@ -286,7 +297,7 @@ std::expected<void, CompileError> CheckSource(const Mount& mount) {
     return std::unexpected(Mistake("mount " + mount.source, "it is, or goes through, a link to " + *real,
                                    "write " + *real + " if that is what you mean"));
   }
-  for (const char* kernel : {"/proc", "/sys", "/dev"}) {
+  for (const char* kernel : kKernelTrees) {
     if (!sys::IsWithin(*real, kernel)) continue;
     return std::unexpected(Mistake("mount " + mount.source,
                                    "nothing of the host's " + std::string(kernel) + " can be mounted",
@@ -344,6 +355,7 @@ std::expected<void, CompileError> FileView::Mounts() {
     }
     BindTree(mount.source, mount.target, mount.access == Access::kReadWrite ? kWritableTree : kReadOnlyTree,
              status.kind, Reach::kGuarded, place, slot);
+    if (mount.source == "/") HideKernelTrees(mount.target);
   }
   for (const std::string& path : policy.files.hide) {
     for (const Mount& mount : mounts) {

@@ -111,7 +111,7 @@ constexpr auto kKeys = std::to_array<Key>({
      .set = [](Policy& p, std::uint64_t v) { p.limits.processes = v; }},
     {.name = "limits.open_files",
      .kind = Kind::kNumber,
-     .initial = "1024",
+     .initial = "512",
      .doc = "Files one process may hold open",
      .flag = "--open-files",
      .argument = "N",

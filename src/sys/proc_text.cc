@@ -135,4 +135,9 @@ bool IsRecordLock(std::string_view line) {
   return TakeField(line) == "POSIX";
 }
 
+bool IsPolledFile(std::string_view line) {
+  // "tfd:        8 events:       19 data:                8  pos:0 ino:3a7 sdev:10"
+  return line.starts_with("tfd:");
+}
+
 }  // namespace belljar::sys

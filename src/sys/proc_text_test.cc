@@ -48,6 +48,9 @@ TEST(ProcText, RecordLocks) {
   EXPECT_FALSE(IsRecordLock("flags:\t1: POSIX\n"));
   EXPECT_FALSE(IsRecordLock("lock:"));
   EXPECT_FALSE(IsRecordLock(""));
+  EXPECT_TRUE(IsPolledFile("tfd:        8 events:       19 data:                8  pos:0 ino:3a7 sdev:10\n"));
+  EXPECT_FALSE(IsPolledFile("flags:\t02000002 tfd:\n"));
+  EXPECT_FALSE(IsPolledFile(""));
 }
 
 TEST(ProcText, Cgroups) {

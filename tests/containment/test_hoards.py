@@ -28,7 +28,7 @@ def hoard(kind, *way, size=6 * LIMIT):
 
 def check_ended(result):
     assert result.verdict == "out_of_memory", result
-    assert "--memory" in result["message"]
+    assert "--memory" in result["message"] or "no policy allows more" in result["message"], result
 
 
 @pytest.mark.parametrize("kind", UNCOUNTED)
@@ -46,6 +46,14 @@ def test_what_no_cgroup_counts(kind, tmp_path):
 @pytest.mark.parametrize("way", ["undumpable", "leader-ended", "own-files", "maker-ended"])
 def test_locks_that_hide(way):
     check_ended(hoard("locks", way, size=2 * LIMIT))  # No more than one process can hold, as its children would not hide.
+
+
+def test_entries_of_epoll():
+    """Counted for a whole user. More memory does not allow more of them."""
+    control = outside("hoard", "epoll", 24)
+    assert control.stdout == "made 24\n", control
+    result = run_json("--memory", "2G", "--wall", FAR, *inside("kernel", "hoard", "epoll", 24, "stay"))
+    assert result.verdict == "out_of_memory" and "65,536 entries of epoll" in result["message"], result
 
 
 if harness.IS_ROOT:  # Who has a cgroup.

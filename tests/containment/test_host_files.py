@@ -95,3 +95,17 @@ for f in null zero full tty kmsg random; do (exec 3< /p/$f) && echo SECRET $f; d
     assert word not in done.stdout and "SECRET" not in done.stdout and "/p" not in done.stdout, done
     if done.returncode == NOT_RUN:
         mistake(done, source.format(pid=host.pid))
+
+
+def test_the_whole_host_comes_without_filesystems_of_the_kernel():
+    """A mount brings what is mounted below it; of the host's root that is what none of its parts may be mounted as."""
+    assert os.listdir("/sys") and os.listdir("/dev") and os.listdir("/proc"), "there is something to see"
+    done = belljar("--ro", "/:/host", "--", harness.PYTHON, "-c",
+                   "import os\n"
+                   "print(sorted(os.listdir('/host/usr')) == sorted(os.listdir('/usr')))\n"
+                   "for name in ('proc', 'sys', 'dev'):\n"
+                   "  for path in ('/host/' + name, '/host/host/' + name):\n"
+                   "    try: print(path, os.listdir(path))\n"
+                   "    except OSError as error: print(name, type(error).__name__)\n")
+    names = [f"{name} {error}" for name in ("proc", "sys", "dev") for error in ("PermissionError", "FileNotFoundError")]
+    assert done.stdout.splitlines() == ["True", *names], done

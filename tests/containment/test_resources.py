@@ -274,6 +274,16 @@ def test_exhaustion_stays_inside(level, what):
     assert after.verdict in ("exited", "out_of_memory") and not after["stdout"].startswith("got 0 "), after
 
 
+# A program of the same user, with the customary limit, for which two hundred are on their way at once.
+ON_THEIR_WAY = """
+import array, resource, socket
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+one, other = socket.socketpair()
+for _ in range(200):
+    one.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0]))])
+print("passed 200")
+"""
+
 IN_FLIGHT = """
 import array, errno, socket, time
 kept = []
@@ -297,6 +307,8 @@ def test_descriptors_in_flight_keep_no_other_run_from_starting(level):
         assert first.stdout.readline() == "ETOOMANYREFS\n", "it did use them up"
         for _ in range(3):
             assert run_json("--level", level, "--", "/bin/echo", "second")["stdout"] == "second\n"
+        passed = subprocess.run([harness.PYTHON, "-c", ON_THEIR_WAY], capture_output=True, text=True)
+        assert passed.stdout == "passed 200\n", passed
     finally:
         first.terminate()
         first.communicate(timeout=PATIENCE)

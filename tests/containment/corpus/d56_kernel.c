@@ -6,13 +6,15 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "knock.h"
 
-enum { kMiB = 1 << 20, kProcesses = 12, kLockBytes = 192, kReplyBytes = 2048 };
+enum { kMiB = 1 << 20, kProcesses = 12, kLockBytes = 192, kReplyBytes = 2048, kPolledBytes = 192 };
 
 static enum outcome hold(struct attempt* attempt, long wanted, long (*take)(long), const char* what) {
   const int late = attempt->stage->inside ? SEEN_LATE_MS : 0;
@@ -113,3 +115,31 @@ static enum outcome run_d56_unaccepted(struct attempt* attempt) {
 }
 ATTACK(d56_unaccepted, "D56j", "unaccepted-connections", "make the kernel hold it in connections nobody accepts",
        "memory limit?", ENDED_BY_GUARD | SEEN_LATE);
+
+// An entry is a file and a number that it was open by: it stays when that number is closed, and all of 64 descriptors
+// make eight thousand.
+enum { kEach = 20, kFirstNumber = 44 };
+static long take_polled(long wanted) {
+  long held = 0;
+  int epolls[kEach];
+  for (int i = 0; i < kEach; ++i) {
+    if ((epolls[i] = epoll_create1(EPOLL_CLOEXEC)) < 0) return held;
+  }
+  for (int file = 0; file < kEach; ++file) {
+    const int event = eventfd(0, EFD_CLOEXEC);
+    for (int number = kFirstNumber; number < kFirstNumber + kEach; ++number) {
+      if (event < 0 || dup3(event, number, O_CLOEXEC) < 0) return held;
+      for (int i = 0; i < kEach; ++i) {
+        struct epoll_event interest = {.events = EPOLLIN};
+        if (held >= wanted || epoll_ctl(epolls[i], EPOLL_CTL_ADD, number, &interest) != 0) return held;
+        held += kPolledBytes;
+      }
+    }
+  }
+  return held;
+}
+static enum outcome run_d56_polled(struct attempt* attempt) {
+  return hold(attempt, 16L * kMiB, take_polled, "entries of epoll");  // more than 65,536
+}
+ATTACK(d56_polled, "D56k", "epoll-entries", "take the entries of epoll that its user may have", "memory limit",
+       ENDED_BY_GUARD | SEEN_LATE);

@@ -2,11 +2,13 @@
 // from its caller: no program of that user gets one any more.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,6 +66,31 @@ static enum outcome run_d61_terminals(struct attempt* attempt) {
 }
 ATTACK(d61_terminals, "D61i", "terminals", "take the terminals that all sandboxes of the host share",
        "root filesystem, landlock", 0);
+
+// One more than the sandbox's user namespace may have; each needs a file of its own.
+enum { kWatches = 8193 };
+static int watcher;
+static int watches;
+static int watch_file(const char* path, const struct stat* status, int kind, struct FTW* place) {
+  (void)status, (void)kind, (void)place;
+  const int watch = inotify_add_watch(watcher, path, IN_DELETE_SELF);
+  if (watch > watches) watches = watch;  // Numbered from 1, and one file by two names is one watch.
+  return watches >= kWatches || (watch < 0 && errno == ENOSPC);
+}
+static enum outcome run_d61_user_watches(struct attempt* attempt) {
+  if (geteuid() >= 1900000000U) return errno = EPERM, refused(attempt, "a user that nobody else is");
+  watcher = inotify_init1(IN_CLOEXEC);
+  if (watcher < 0) return refused(attempt, "inotify");
+  watches = 0;
+  nftw("/usr", watch_file, 16, FTW_PHYS);
+  const int error = errno;
+  close(watcher);
+  errno = error;
+  if (watches < kWatches) return refused(attempt, "inotify watches of its user");
+  return worked(attempt, "8,193 of its user's inotify watches");
+}
+ATTACK(d61_user_watches, "D61j", "watches-of-user", "take the inotify watches that its user may have",
+       "user namespace, seccomp, identity?", 0);
 
 static enum outcome run_d61_user_signals(struct attempt* attempt) {
   sigset_t blocked;
