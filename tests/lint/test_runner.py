@@ -1,4 +1,5 @@
 """The runner of the checks: which failures are tried again, which never, and that none is lost."""
+import os
 import pathlib
 import shutil
 import subprocess
@@ -41,7 +42,8 @@ def outcomes(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"test_{name}.py").write_text(SAMPLE)
     done = subprocess.run(["/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--junitxml={tmp_path}/junit.xml",
-                           f"--rootdir={tmp_path}", tmp_path], capture_output=True, text=True, cwd=tmp_path)
+                           f"--rootdir={tmp_path}", tmp_path], capture_output=True, text=True, cwd=tmp_path,
+                          env={**os.environ, "BELLJAR_LONG": ""})  # The sample is of the gate, whoever runs this.
     return report.read_junit("sample", tmp_path / "junit.xml", done.stdout, done.returncode)
 
 
