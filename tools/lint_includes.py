@@ -36,6 +36,8 @@ JAIL_HEADERS = {"plan/launch_plan.h", "sys/kernel_constants.h"}
 
 # Which module each public header belongs to; belljar.h is for users, of whom cli is one.
 PUBLIC = {
+    "caller.h": "sys",
+    "channel.h": "base",
     "error.h": "base",
     "result.h": "base",
     "level.h": "base",

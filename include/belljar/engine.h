@@ -43,9 +43,11 @@ class Engine {
   Expected<void> Prepare(const Policy& policy, std::size_t count = 1);
 
   /// The launch plan in order, one line a step, with what each step protects against.
-  Expected<std::string> Explain(const Policy& policy, const std::vector<std::string>& argv);
+  Expected<std::string> Explain(const Policy& policy, const std::vector<std::string>& argv,
+                                const RunOptions& options = {});
   /// The same as JSON.
-  Expected<std::string> ExplainJson(const Policy& policy, const std::vector<std::string>& argv);
+  Expected<std::string> ExplainJson(const Policy& policy, const std::vector<std::string>& argv,
+                                    const RunOptions& options = {});
 
  private:
   struct State;

@@ -69,6 +69,13 @@ struct Brought {
   std::string why;  ///< "Python virtual environment of /srv/venv/bin/python" …
 };
 
+/// A descriptor of the caller's that the command was given.
+struct ChannelReceipt {
+  int number = 0;  ///< Inside.
+  std::string name;
+  std::string kind;  ///< "pipe", "socket" or "file".
+};
+
 struct Receipt {
   Level level = Level::kNone;  ///< The level that was really reached.
   std::string backend;         ///< "native"
@@ -76,6 +83,7 @@ struct Receipt {
   std::string host;            ///< Kernel release and architecture.
   std::vector<GuardReceipt> guards;
   std::vector<Brought> brought;
+  std::vector<ChannelReceipt> channels;
 };
 
 struct Usage {

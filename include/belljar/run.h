@@ -1,14 +1,19 @@
-// belljar/run.h: how one run is connected to its caller: streams, input, cancelling.
+// belljar/run.h: how one run is connected to its caller: streams, input, channels, cancelling.
 //
 //   auto token = belljar::CancelToken::Make();
 //   engine->Run(policy, argv, {.input = "print(6*7)", .cancel = &*token});   // elsewhere: token->Cancel();
 //
-// RunOptions is a plain value; a CancelToken may be used from any thread and from signal handlers.
+// RunOptions is a plain value; a CancelToken may be used from any thread and from signal handlers. Descriptors named
+// here stay the caller's, who keeps them open until the run is over.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include <belljar/caller.h>
+#include <belljar/channel.h>
 #include <belljar/error.h>
 
 namespace belljar {
@@ -30,14 +35,18 @@ class CancelToken {
 
 enum class StreamMode : std::uint8_t {
   kCapture,      ///< Output goes into the Result, bounded by limits.output.
-  kPassThrough,  ///< Output goes to the caller's own fds 1 and 2 as it comes; input from fd 0.
-  kTerminal,     ///< As kPassThrough through a pseudo-terminal of the sandbox; fds 0 and 1 should be a terminal.
+  kPassThrough,  ///< Output goes to RunOptions::descriptors as it comes.
+  kTerminal,     ///< As kPassThrough through a pseudo-terminal of the sandbox; `in` and `out` should be a terminal.
 };
 
-enum class InputFrom : std::uint8_t {
-  kText,    ///< RunOptions::input; empty means no input at all.
-  kCaller,  ///< The caller's fd 0. Always so in the modes that stream.
+/// Where streamed output goes and input comes from. Bytes are passed on: the descriptors themselves never get inside.
+struct Descriptors {
+  int in = -1;  ///< -1: RunOptions::input.
+  int out = -1;
+  int err = -1;
 };
+/// What this process has as its own; the choice of a command line.
+inline constexpr Descriptors kStandardStreams{.in = 0, .out = 1, .err = 2};
 
 enum class Trace : std::uint8_t {
   kOff,
@@ -49,10 +58,12 @@ enum class Trace : std::uint8_t {
 
 struct RunOptions {
   StreamMode streams = StreamMode::kCapture;
-  std::string input;
-  InputFrom input_from = InputFrom::kText;
+  std::string input;  ///< Standard input as text; empty means none. Not looked at where descriptors.in is set.
+  Descriptors descriptors;
+  std::vector<Channel> channels;
   const CancelToken* cancel = nullptr;
   Trace trace = Trace::kOff;
+  std::optional<Caller> caller;  ///< Unset: this process.
 };
 
 /// Standard input for the command.

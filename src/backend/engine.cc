@@ -53,10 +53,35 @@ Expected<void> CheckPolicy(const Policy& policy) {
   return policy.Check();
 }
 
+Expected<void> CheckDescriptors(const RunOptions& options) {
+  const auto wrong = [](std::string message) {
+    return std::unexpected(Error{
+        .step = "pass the streams through", .message = std::move(message), .hint = "open /dev/null in its place"});
+  };
+  const Descriptors& given = options.descriptors;
+  if (given.in >= 0 && !sys::IsOpen(given.in)) return wrong("the descriptor of standard input is closed");
+  if (options.streams == StreamMode::kCapture) return {};
+  if (!sys::IsOpen(given.out)) return wrong("the descriptor for standard output is closed, or none was given");
+  if (options.streams == StreamMode::kTerminal) {
+    if (given.in < 0) return wrong("a terminal needs a descriptor of standard input");
+    return {};
+  }
+  if (!sys::IsOpen(given.err)) return wrong("the descriptor for standard error is closed, or none was given");
+  return {};
+}
+
 Expected<plan::CompiledPlan> CompileForDisplay(const Policy& policy, const sys::HostFacts& facts,
-                                               const std::vector<std::string>& argv) {
+                                               const std::vector<std::string>& argv, const RunOptions& options) {
   if (auto good = CheckPolicy(policy); !good) return std::unexpected(good.error());
-  auto compiled = plan::Compile({.policy = policy, .facts = facts, .argv = argv, .run_id = "RUN"});
+  const bool terminal = options.streams == StreamMode::kTerminal;
+  auto compiled = plan::Compile({.policy = policy,
+                                 .facts = facts,
+                                 .caller = options.caller ? *options.caller : Caller::OfThisProcess(),
+                                 .argv = argv,
+                                 .streams = terminal ? plan::Streams::kTerminal : plan::Streams::kPipes,
+                                 .tracing = options.trace == Trace::kOff ? plan::Tracing::kOff : plan::Tracing::kOn,
+                                 .channels = options.channels,
+                                 .run_id = "RUN"});
   if (!compiled) return std::unexpected(compiled.error().error);
   return std::move(*compiled);
 }
@@ -66,18 +91,17 @@ Expected<plan::CompiledPlan> CompileForDisplay(const Policy& policy, const sys::
 Expected<Result> Engine::Run(const Policy& policy, const std::vector<std::string>& argv, const RunOptions& options) {
   const std::uint64_t began = sys::NowNs();
   if (auto good = CheckPolicy(policy); !good) return std::unexpected(good.error());
-  if (options.streams != StreamMode::kCapture && !sys::StandardStreamsOpen()) {
-    return std::unexpected(Error{.step = "pass the streams through",
-                                 .message = "standard input, output or error is closed",
-                                 .hint = "open /dev/null in its place"});
-  }
+  if (auto good = CheckDescriptors(options); !good) return std::unexpected(good.error());
   sys::HostFacts facts = state_->Facts();
   const bool had_namespaces = facts.user_namespaces;
   const bool had_listener = facts.seccomp_listener;
   const bool traced = options.trace == Trace::kRefusals;
+  std::optional<Caller> own;
+  if (!options.caller) own = Caller::OfThisProcess();
   const backend::NativeRun run{.policy = policy,
                                .argv = argv,
                                .options = options,
+                               .caller = options.caller ? *options.caller : *own,
                                .depth = traced ? launch::TraceDepth::kRefusals : launch::TraceDepth::kOff};
   auto warm = state_->pool ? backend::RunWarm(*state_->pool, run, facts) : std::nullopt;
   auto result = warm ? std::move(*warm) : backend::RunWithFallback(run, facts);
@@ -98,8 +122,9 @@ Expected<void> Engine::Prepare(const Policy& policy, std::size_t count) {
   return state_->pool->Fill(policy, state_->Facts(), count);
 }
 
-Expected<std::string> Engine::Explain(const Policy& policy, const std::vector<std::string>& argv) {
-  auto compiled = CompileForDisplay(policy, state_->Facts(), argv);
+Expected<std::string> Engine::Explain(const Policy& policy, const std::vector<std::string>& argv,
+                                      const RunOptions& options) {
+  auto compiled = CompileForDisplay(policy, state_->Facts(), argv, options);
   if (!compiled) return std::unexpected(compiled.error());
   std::string text = fmt::format("level {}, form {}, backend {}\n\n", Name(compiled->level), plan::Name(compiled->form),
                                  compiled->receipt.backend);
@@ -116,11 +141,16 @@ Expected<std::string> Engine::Explain(const Policy& policy, const std::vector<st
   for (const Brought& brought : compiled->receipt.brought) {
     text += fmt::format("  {}  ({})\n", brought.path, brought.why);
   }
+  if (!compiled->receipt.channels.empty()) text += "\nchannels\n";
+  for (const ChannelReceipt& channel : compiled->receipt.channels) {
+    text += fmt::format("  {:<3} {:<6} {}\n", channel.number, channel.kind, channel.name);
+  }
   return text;
 }
 
-Expected<std::string> Engine::ExplainJson(const Policy& policy, const std::vector<std::string>& argv) {
-  auto compiled = CompileForDisplay(policy, state_->Facts(), argv);
+Expected<std::string> Engine::ExplainJson(const Policy& policy, const std::vector<std::string>& argv,
+                                          const RunOptions& options) {
+  auto compiled = CompileForDisplay(policy, state_->Facts(), argv, options);
   if (!compiled) return std::unexpected(compiled.error());
   return backend::PlanJson(*compiled);
 }

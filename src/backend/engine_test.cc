@@ -13,6 +13,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 namespace belljar {
@@ -72,6 +73,7 @@ TEST(Engine, SignalsOfTheHostProgramLoseNoOutput) {
     ::setitimer(ITIMER_REAL, &often, nullptr);
     RunOptions options;
     options.streams = StreamMode::kPassThrough;
+    options.descriptors = kStandardStreams;
     const std::string script = "head -c " + std::to_string(2 * capacity) + " /dev/zero; echo > done";
     (void)RunOnce(Policy().ReadWrite(path, "/workspace"), {"/bin/sh", "-c", script}, options);
     ::_exit(0);
@@ -191,6 +193,42 @@ TEST(Engine, WritableMountIsUsableOnBothSides) {
   ASSERT_EQ(::stat(file.c_str(), &status), 0);
   EXPECT_EQ(status.st_uid, ::geteuid()) << "what the guest writes belongs to the owner of the directory";
   ::unlink(file.c_str());
+  ::rmdir(path);
+}
+
+TEST(Engine, StreamsToTheDescriptorsThatItIsGiven) {
+  int out[2];
+  int err[2];
+  ASSERT_EQ(::pipe2(out, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(err, O_CLOEXEC), 0);
+  RunOptions options = Stdin("in");
+  options.streams = StreamMode::kPassThrough;
+  EXPECT_FALSE(Engine::Open()->Run({}, {"/bin/true"}, options)) << "this process's own are nobody's default";
+  options.descriptors = {.out = out[1], .err = err[1]};
+  const Result result = RunOnce({}, {"/bin/sh", "-c", "cat; echo err >&2"}, options);
+  EXPECT_TRUE(result.ok()) << result.message;
+  char text[16] = {};
+  EXPECT_EQ(::read(out[0], text, sizeof text), 2);
+  EXPECT_STREQ(text, "in");
+  EXPECT_EQ(::read(err[0], text, sizeof text), 4);
+  for (const int fd : {out[0], out[1], err[0], err[1]}) ::close(fd);
+}
+
+TEST(Engine, RunsForAnotherCaller) {
+  char path[] = "/var/tmp/belljar-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(path), nullptr);
+  const std::string tool = std::string(path) + "/tool";
+  std::ofstream(tool) << "#!/bin/sh\necho $WORD $OTHER\n";
+  ASSERT_EQ(::chmod(tool.c_str(), 0755), 0);
+  ::setenv("OTHER", "this process's", 1);
+  RunOptions options;
+  options.caller = Caller{.directory = path, .environment = {"WORD=theirs", "PATH=/bin"}};
+  const Policy policy = Policy().PassEnv("WORD").PassEnv("OTHER");
+  EXPECT_EQ(RunOnce(policy, {"./tool"}, options).out.data, "theirs\n");
+  EXPECT_EQ(RunOnce(policy, {"tool"}, options).exit_code, 127);
+  options.caller->Set("PATH", path);
+  EXPECT_EQ(RunOnce(policy, {"tool"}, options).out.data, "theirs\n");
+  ::unlink(tool.c_str());
   ::rmdir(path);
 }
 

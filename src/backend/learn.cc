@@ -24,7 +24,8 @@ constexpr auto kClockTick = std::chrono::milliseconds(12);
 class Shown {
  public:
   Shown(const Policy& policy, const std::vector<std::string>& argv, const sys::HostFacts& facts)
-      : compiled_(plan::Compile({.policy = policy, .facts = facts, .argv = argv, .run_id = "learn"})) {}
+      : compiled_(plan::Compile(
+            {.policy = policy, .facts = facts, .caller = Caller::OfThisProcess(), .argv = argv, .run_id = "learn"})) {}
 
   bool operator()(const std::string& path) const {
     if (!compiled_) return false;
@@ -120,8 +121,12 @@ Expected<void> Learner::Audit() {
   options.input = request_.input;
   options.cancel = request_.cancel;
   const auto run = [&] {
-    return RunWithFallback(
-        {.policy = policy, .argv = request_.argv, .options = options, .depth = launch::TraceDepth::kUses}, facts_);
+    return RunWithFallback({.policy = policy,
+                            .argv = request_.argv,
+                            .options = options,
+                            .caller = Caller::OfThisProcess(),
+                            .depth = launch::TraceDepth::kUses},
+                           facts_);
   };
   began_ = sys::FileClockNs();
   std::this_thread::sleep_for(kClockTick);  // What is made from now on is younger by the clock of files as well.
@@ -189,7 +194,9 @@ Expected<NativeOutcome> Learner::Try(const std::vector<Grant>& grants, launch::T
   options.input = request_.input;
   options.cancel = request_.cancel;
   ++lesson_.trials;
-  auto outcome = RunWithFallback({.policy = policy, .argv = request_.argv, .options = options, .depth = depth}, facts_);
+  auto outcome = RunWithFallback(
+      {.policy = policy, .argv = request_.argv, .options = options, .caller = Caller::OfThisProcess(), .depth = depth},
+      facts_);
   for (std::size_t i = 0; i < policy.files.mounts.size(); ++i) RemoveTree(fmt::format("{}-{}", copies, i));
   if (outcome && outcome->result.verdict == Verdict::kCancelled) cancelled_ = true;
   return outcome;

@@ -25,9 +25,7 @@ NativeOutcome Ended(Verdict verdict, const Error& error, const sys::HostFacts& f
 }
 
 launch::Input InputFor(const RunOptions& options) {
-  const bool none =
-      options.streams == StreamMode::kCapture && options.input_from == InputFrom::kText && options.input.empty();
-  return none ? launch::Input::kNone : launch::Input::kPipe;
+  return options.descriptors.in < 0 && options.input.empty() ? launch::Input::kNone : launch::Input::kPipe;
 }
 
 NativeOutcome Supervised(launch::Sandbox& sandbox, const plan::CompiledPlan& compiled, const NativeRun& run) {
@@ -53,9 +51,11 @@ Expected<NativeOutcome> RunNative(const NativeRun& run, const sys::HostFacts& fa
   const bool traced = run.depth != launch::TraceDepth::kOff;
   const auto compiled = plan::Compile({.policy = run.policy,
                                        .facts = facts,
+                                       .caller = run.caller,
                                        .argv = run.argv,
                                        .streams = terminal ? plan::Streams::kTerminal : plan::Streams::kPipes,
                                        .tracing = traced ? plan::Tracing::kOn : plan::Tracing::kOff,
+                                       .channels = run.options.channels,
                                        .run_id = sys::MakeRunId()});
   if (!compiled) {
     if (compiled.error().fault == plan::Fault::kCaller) return std::unexpected(compiled.error().error);
@@ -72,9 +72,11 @@ Expected<NativeOutcome> RunNative(const NativeRun& run, const sys::HostFacts& fa
 }
 
 std::optional<Expected<NativeOutcome>> RunWarm(Pool& pool, const NativeRun& run, const sys::HostFacts& facts) {
-  const bool plain = run.options.streams != StreamMode::kTerminal && run.depth == launch::TraceDepth::kOff;
+  const bool plain = run.options.streams != StreamMode::kTerminal && run.depth == launch::TraceDepth::kOff &&
+                     run.options.channels.empty();
   if (!plain || run.policy.level < Level::kKernel) return std::nullopt;
-  const auto command = plan::CompileCommand({.policy = run.policy, .facts = facts, .argv = run.argv, .run_id = {}});
+  const auto command = plan::CompileCommand(
+      {.policy = run.policy, .facts = facts, .caller = run.caller, .argv = run.argv, .run_id = {}});
   // A mistake is told by the ordinary way, in its own words.
   if (!command || command->empty()) return std::nullopt;
   std::unique_ptr<Prepared> prepared = pool.Take(run.policy, facts);

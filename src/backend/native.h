@@ -21,6 +21,7 @@ struct NativeRun {
   const Policy& policy;
   const std::vector<std::string>& argv;
   const RunOptions& options;
+  const Caller& caller;
   launch::TraceDepth depth = launch::TraceDepth::kOff;
 };
 

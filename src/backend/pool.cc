@@ -39,6 +39,7 @@ Expected<std::unique_ptr<Prepared>> Make(const Policy& policy, const sys::HostFa
   prepared->sources = LookAtSources(policy);
   auto plan = plan::Compile({.policy = policy,
                              .facts = facts,
+                             .caller = {},
                              .argv = {},
                              .command = plan::CommandKnown::kLater,
                              .run_id = sys::MakeRunId()});

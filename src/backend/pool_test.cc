@@ -255,6 +255,7 @@ TEST(Prepare, NamesTheStepThatFailed) {
   const Policy policy = Policy().ReadOnly(path, "/data");
   const auto plan = plan::Compile({.policy = policy,
                                    .facts = facts,
+                                   .caller = {},
                                    .argv = {},
                                    .command = plan::CommandKnown::kLater,
                                    .run_id = sys::MakeRunId()});

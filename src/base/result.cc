@@ -93,6 +93,11 @@ void base::WriteJson(JsonWriter& json, const Receipt& receipt) {
   for (const Brought& brought : receipt.brought) {
     json.BeginObject().Field("path", brought.path).Field("why", brought.why).EndObject();
   }
+  json.EndArray().Key("channels").BeginArray();
+  for (const ChannelReceipt& channel : receipt.channels) {
+    json.BeginObject().Field("number", channel.number).Field("name", channel.name);
+    json.Field("kind", channel.kind).EndObject();
+  }
   json.EndArray().EndObject();
 }
 

@@ -57,7 +57,7 @@ TEST(ToJson, OfAnEmptyResult) {
       R"({"verdict":"failed","exit_code":null,"signal":null,"stdout":"","stdout_bytes":0,"stdout_dropped":0,)"
       R"("stderr":"","stderr_bytes":0,"stderr_dropped":0,"duration_ms":0,)"
       R"("usage":{"cpu_ms":0,"memory_peak_bytes":0,"processes_peak":0,"disk_bytes":0},"denials":[],)"
-      R"("receipt":{"level":"none","backend":"","form":"","host":"","guards":[],"brought":[]},"message":"","hint":""})");
+      R"("receipt":{"level":"none","backend":"","form":"","host":"","guards":[],"brought":[],"channels":[]},"message":"","hint":""})");
 }
 
 TEST(ToJson, OfAFullResult) {
@@ -67,9 +67,13 @@ TEST(ToJson, OfAFullResult) {
   result.duration_ms = 12.3456;
   result.usage = {.cpu_ms = 1, .memory_peak_bytes = 2, .processes_peak = 3, .disk_bytes = 4};
   result.denials.push_back({"syscall", "mount", "", "seccomp: kernel", "", 2});
-  result.receipt = {
-      Level::kKernel,       "native", "namespaces", "Linux", {{"seccomp", GuardState::kEnforced, "filter", ""}},
-      {{"/venv", "Python"}}};
+  result.receipt = {Level::kKernel,
+                    "native",
+                    "namespaces",
+                    "Linux",
+                    {{"seccomp", GuardState::kEnforced, "filter", ""}},
+                    {{"/venv", "Python"}},
+                    {{3, "tools", "socket"}}};
   EXPECT_EQ(
       ToJson(result),
       R"({"verdict":"exited","exit_code":0,"signal":null,"stdout":"42\n","stdout_bytes":3,"stdout_dropped":0,)"
@@ -79,7 +83,7 @@ TEST(ToJson, OfAFullResult) {
       R"("denials":[{"kind":"syscall","operation":"mount","target":"","rule":"seccomp: kernel","grant":"","count":2}],)"
       R"("receipt":{"level":"kernel","backend":"native","form":"namespaces","host":"Linux",)"
       R"("guards":[{"guard":"seccomp","state":"enforced","by":"filter","reason":""}],)"
-      R"("brought":[{"path":"/venv","why":"Python"}]},"message":"","hint":""})");
+      R"("brought":[{"path":"/venv","why":"Python"}],"channels":[{"number":3,"name":"tools","kind":"socket"}]},"message":"","hint":""})");
 }
 
 TEST(WriteJson, StreamsTheSameText) {

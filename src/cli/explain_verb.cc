@@ -9,6 +9,7 @@
 
 #include <belljar/engine.h>
 
+#include "cli/channel_flags.h"
 #include "cli/policy_flags.h"
 
 namespace belljar::cli {
@@ -18,9 +19,11 @@ int ExplainVerb(int argc, char** argv) {
   CLI::App app("Shows the launch plan in order, with what each step protects against. Nothing is run.",
                "belljar explain");
   PolicyFlags flags;
+  ChannelFlags channel_flags;
   bool as_json = false;
   std::vector<std::string> command;
   app.add_flag("--json", as_json, "Print the plan as JSON");
+  channel_flags.AddTo(app);
   flags.AddTo(app);
   app.add_option("command", command, "The command and its arguments, behind --")->required();
   app.positionals_at_end();
@@ -31,14 +34,19 @@ int ExplainVerb(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kNoPlan;
   }
   const auto policy = flags.Build();
+  auto channels = channel_flags.Build();
   auto engine = Engine::Open();
   Expected<std::string> text = std::unexpected(Error{});
   if (!policy) {
     text = std::unexpected(policy.error());
+  } else if (!channels) {
+    text = std::unexpected(channels.error());
   } else if (!engine) {
     text = std::unexpected(engine.error());
   } else {
-    text = as_json ? engine->ExplainJson(*policy, command) : engine->Explain(*policy, command);
+    RunOptions options;
+    options.channels = std::move(*channels);
+    text = as_json ? engine->ExplainJson(*policy, command, options) : engine->Explain(*policy, command, options);
   }
   if (!text) {
     std::fputs(fmt::format("belljar: {}\n", text.error().Text()).c_str(), stderr);

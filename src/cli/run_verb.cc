@@ -14,6 +14,7 @@
 
 #include "base/json_writer.h"
 #include "base/result_json.h"
+#include "cli/channel_flags.h"
 #include "cli/interrupt.h"
 #include "cli/policy_flags.h"
 #include "cli/trace_table.h"
@@ -25,6 +26,7 @@ constexpr int kBelljarFailed = 125;
 
 struct Arguments {
   PolicyFlags policy;
+  ChannelFlags channels;
   std::vector<std::string> command;
   bool json = false;
   bool terminal = false;
@@ -38,6 +40,7 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
   app.add_flag("--quiet", arguments.quiet, "No line on standard error about how it ended");
   app.add_flag("--trace", arguments.trace,
                "Record each file and address that was refused or missing, and say what would allow it; slower");
+  arguments.channels.AddTo(app);
   arguments.policy.AddTo(app);
   app.add_option("command", arguments.command, "The command and its arguments, behind --")->required();
   app.positionals_at_end();
@@ -77,6 +80,8 @@ void PrintEnding(const Result& result, Details details) {
 Expected<Result> Run(const Arguments& arguments) {
   auto policy = arguments.policy.Build();
   if (!policy) return std::unexpected(policy.error());
+  auto channels = arguments.channels.Build();
+  if (!channels) return std::unexpected(channels.error());
   auto token = CancelToken::Make();
   if (!token) return std::unexpected(token.error());
   CatchSignals(*token);
@@ -84,11 +89,13 @@ Expected<Result> Run(const Arguments& arguments) {
   if (!engine) return std::unexpected(engine.error());
   RunOptions options;
   options.streams = StreamMode::kPassThrough;
+  options.descriptors = kStandardStreams;
   if (arguments.terminal) options.streams = StreamMode::kTerminal;
   if (arguments.json) {
     options.streams = StreamMode::kCapture;
-    options.input_from = InputFrom::kCaller;
+    options.descriptors = {.in = kStandardStreams.in};
   }
+  options.channels = std::move(*channels);
   options.cancel = &*token;
   if (arguments.trace) options.trace = Trace::kRefusals;
   auto result = engine->Run(*policy, arguments.command, options);

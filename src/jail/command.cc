@@ -90,6 +90,7 @@ int DoCommandStep(Context& context, const plan::Step& step) {
   switch (step.op) {
     case plan::Op::kNewSession: return NewSession(context, step);
     case plan::Op::kStdio: return Stdio(context);
+    case plan::Op::kChannel: return 0;
     case plan::Op::kWorkdir: return chdir(plan::Text(context.plan, step.text));
     case plan::Op::kTraceMe: return TraceMe(context);
     default: return DoStep(context, step);
@@ -117,6 +118,16 @@ int DoCommandSteps(Context& context, plan::Report& failure) {
   return -1;
 }
 
+// Last of all: their numbers may be those of descriptors that the steps before needed.
+int OpenChannels(Context& context) {
+  for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
+    const plan::Step& step = plan::Steps(context.plan)[i];
+    if (step.op != plan::Op::kChannel) continue;
+    if (dup2(context.fds[step.slot], static_cast<int>(step.value)) < 0) return -1;
+  }
+  return 0;
+}
+
 // `vectors`: argv and envp, one behind the other. Returns only when it failed.
 void ExecCommand(Context& context, char** vectors, plan::Report& failure) {
   // Told by whoever becomes the guest, not by init once it has: the parent's deadline must not depend on an init that
@@ -128,7 +139,7 @@ void ExecCommand(Context& context, char** vectors, plan::Report& failure) {
   while (*envp != nullptr) ++envp;
   failure.kind = plan::ReportKind::kExecFailed;
   failure.step = static_cast<int>(context.plan.step_count) - 1;
-  failure.error = Exec(context, vectors, envp + 1);
+  failure.error = OpenChannels(context) == 0 ? Exec(context, vectors, envp + 1) : errno;
 }
 
 std::size_t CountVectors(const plan::CommandBlock& command) {

@@ -111,6 +111,10 @@ void InitLoop(Context& context, int command) {
   // The guest's ends are the guest's alone: output ends when the guest does.
   for (int slot = plan::kStdinSlot; slot <= plan::kStderrSlot; ++slot) close(context.fds[slot]);
   if (context.terminal >= 0) close(context.terminal);
+  for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
+    const plan::Step& step = plan::Steps(context.plan)[i];
+    if (step.op == plan::Op::kChannel) close(context.fds[step.slot]);
+  }
 
   const std::uint64_t wall = context.plan.wall_ns;
   const std::uint64_t deadline = wall == plan::kNoDeadline ? wall : NowNs() + wall;

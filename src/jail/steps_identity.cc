@@ -140,9 +140,27 @@ int CloseForeign(Context& context) {
   return CloseAllBut(keep, plan::kMaxSlots, STDERR_FILENO + 1);
 }
 
+// SECURITY: above the numbers that channels have in the command, so that none of them replaces what is still in use.
+int Lift(int& fd) {
+  if (fd < 0 || fd > plan::kLastChannelNumber) return 0;
+  const int lifted = fcntl(fd, F_DUPFD_CLOEXEC, plan::kLastChannelNumber + 1);
+  if (lifted < 0) return -1;
+  fd = lifted;  // The old one is closed with all others.
+  return 0;
+}
+
 int CloseFds(Context& context) {
-  int keep[plan::kControlSlot + 3];
+  int keep[plan::kControlSlot + 3 + plan::kMaxChannels];
   int count = 0;
+  for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
+    const plan::Step& step = plan::Steps(context.plan)[i];
+    if (step.op != plan::Op::kChannel) continue;
+    context.detail = 1;
+    int& fd = context.fds[step.slot];
+    if (Lift(fd) != 0 || Lift(context.fds[plan::kControlSlot]) != 0) return -1;
+    keep[count++] = fd;
+  }
+  context.detail = 2;
   for (int slot = 0; slot <= plan::kControlSlot; ++slot) keep[count++] = context.fds[slot];
   keep[count++] = context.landlock;
   keep[count++] = context.terminal;

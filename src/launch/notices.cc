@@ -1,14 +1,30 @@
 #include "launch/notices.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "plan/seccomp_filter.h"
 
 namespace belljar::launch {
 
+bool Notices::TakeSharedMemory(const sys::SeccompListener::Call& call) {
+  // A small one costs as much as this to answer, so that a flood of them has an end.
+  constexpr std::uint64_t kLeast = 64 * 1024;
+  const auto asked = sys::SharedMemoryAsked(call);
+  if (!asked) return false;
+  if (std::max(*asked, kLeast) > shared_memory_left_) {
+    ++shared_memory_refused_;
+    return false;
+  }
+  shared_memory_left_ -= std::max(*asked, kLeast);
+  return true;
+}
+
 void Notices::Answer() {
   const auto call = listener_.Receive();
   if (!call) return;
+  if (TakeSharedMemory(*call) && listener_.LetGoOn(*call)) return;
   ++counts_[call->number];
   listener_.Refuse(*call, plan::DescribeDenied(call->number).answer_errno);
   if (++total_ >= kMost) listener_.Close();
@@ -23,6 +39,14 @@ void Notices::AddTo(std::vector<Denial>& denials) const {
                        .rule = call.reason.empty() ? "seccomp" : fmt::format("seccomp: {}", call.reason),
                        .grant = {},
                        .count = count});
+  }
+  if (shared_memory_refused_ > 0) {
+    denials.push_back({.kind = "limit",
+                       .operation = "share memory",
+                       .target = {},
+                       .rule = "a quarter of limits.memory for shared memory without a name, where no cgroup counts it",
+                       .grant = "--memory",
+                       .count = shared_memory_refused_});
   }
   if (total_ < kMost) return;
   denials.push_back({.kind = "syscall",

@@ -188,6 +188,7 @@ Expected<void> Sandbox::CloneInit(const Streams& streams, const std::vector<base
   for (const base::UniqueFd& fd : cgroup.join_fds()) fds[count++] = fd.get();
   if (cgroup.clone_fd() >= 0) count = plan::kFirstExtraSlot + plan_->cgroup_paths.size();
   for (const base::UniqueFd& fd : id_maps) fds[count++] = fd.get();
+  for (const int fd : plan_->channels) fds[count++] = fd;
 
   const plan::LaunchPlan& plan = plan_->plan();
   const sys::ArgumentArea area = CallerStrings();

@@ -30,6 +30,7 @@ constexpr std::uint64_t kSetupNs = 30'000 * kMillisecond;     // Set-up may hang
 constexpr std::uint64_t kWallGraceNs = 40 * kMillisecond;     // Init keeps the deadline; the parent is the second line.
 constexpr std::uint64_t kKillGraceNs = 6'000 * kMillisecond;  // For init to kill what it has adopted.
 constexpr std::uint64_t kNever = LimitWatch::kNever;
+constexpr std::uint64_t kSharedMemoryPart = 4;  // Of limits.memory, where nobody counts it.
 
 enum Source : std::uint32_t {
   kControl,
@@ -114,14 +115,14 @@ void Supervisor::ConnectStreams() {
   const std::uint64_t limit = policy_.limits.output.value_or(capture ? kCapturedOutput : kStreamedOutput);
   SetNonBlocking(sandbox_.output.get());
   SetNonBlocking(sandbox_.error.get());
-  out_ = capture ? OutputPump(sandbox_.output.get(), limit) : OutputPump(sandbox_.output.get(), limit, STDOUT_FILENO);
-  err_ = capture ? OutputPump(sandbox_.error.get(), limit) : OutputPump(sandbox_.error.get(), limit, STDERR_FILENO);
+  const Descriptors& to = options_.descriptors;
+  out_ = capture ? OutputPump(sandbox_.output.get(), limit) : OutputPump(sandbox_.output.get(), limit, to.out);
+  err_ = capture ? OutputPump(sandbox_.error.get(), limit) : OutputPump(sandbox_.error.get(), limit, to.err);
   Watch(sandbox_.output.get(), kOut, EPOLLIN);
   Watch(sandbox_.error.get(), kErr, EPOLLIN);
   if (!sandbox_.input.valid()) return;
   SetNonBlocking(sandbox_.input.get());
-  const bool from_caller = !capture || options_.input_from == InputFrom::kCaller;
-  in_ = from_caller ? InputPump(STDIN_FILENO, sandbox_.input.get()) : InputPump(options_.input, sandbox_.input.get());
+  in_ = to.in >= 0 ? InputPump(to.in, sandbox_.input.get()) : InputPump(options_.input, sandbox_.input.get());
   PumpInput();
 }
 
@@ -132,9 +133,9 @@ void Supervisor::ConnectTerminal(base::UniqueFd master) {
   sandbox_.output.Reset();
   sandbox_.error.Reset();
   sandbox_.input.Reset();
-  terminal_settings_.Begin(terminal_.get());
-  out_ = OutputPump(terminal_.get(), policy_.limits.output.value_or(kStreamedOutput), STDOUT_FILENO);
-  in_ = InputPump(STDIN_FILENO, terminal_.get());
+  terminal_settings_.Begin(terminal_.get(), options_.descriptors.in);
+  out_ = OutputPump(terminal_.get(), policy_.limits.output.value_or(kStreamedOutput), options_.descriptors.out);
+  in_ = InputPump(options_.descriptors.in, terminal_.get());
   Watch(terminal_.get(), kOut, EPOLLIN);
   if (terminal_settings_.resize_fd() >= 0) Watch(terminal_settings_.resize_fd(), kResize, EPOLLIN);
   PumpInput();
@@ -351,6 +352,7 @@ Outcome Supervisor::Run() {
   }
   if (sandbox_.cgroup.processes_event_fd() >= 0) Watch(sandbox_.cgroup.processes_event_fd(), kForks, EPOLLPRI);
   if (options_.streams != StreamMode::kTerminal) ConnectStreams();
+  if (plan_.watched.memory) notices_.AllowSharedMemory(policy_.limits.memory / kSharedMemoryPart);
 
   // The last report says that init alone is left. Its own end, and the sandbox's, is the owner's to wait for.
   while (!init_gone_ && !observed_.ended) {

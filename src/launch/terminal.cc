@@ -7,13 +7,14 @@
 
 namespace belljar::launch {
 
-void TerminalSettings::Begin(int master) {
+void TerminalSettings::Begin(int master, int callers) {
   master_ = master;
+  callers_ = callers;
   CopySize();
-  if (::tcgetattr(STDIN_FILENO, &before_) != 0) return;
+  if (::tcgetattr(callers_, &before_) != 0) return;
   termios raw = before_;
   ::cfmakeraw(&raw);
-  raw_ = ::tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+  raw_ = ::tcsetattr(callers_, TCSANOW, &raw) == 0;
   sigset_t resize;
   ::sigemptyset(&resize);
   ::sigaddset(&resize, SIGWINCH);
@@ -26,13 +27,13 @@ void TerminalSettings::CopySize() {
   while (resize_.valid() && ::read(resize_.get(), &info, sizeof info) > 0) {
   }
   winsize size{};
-  if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) ::ioctl(master_, TIOCSWINSZ, &size);
+  if (::ioctl(callers_, TIOCGWINSZ, &size) == 0) ::ioctl(master_, TIOCSWINSZ, &size);
 }
 
 void TerminalSettings::End() {
   if (!raw_) return;
   raw_ = false;
-  ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+  ::tcsetattr(callers_, TCSADRAIN, &before_);
   sigset_t resize;
   ::sigemptyset(&resize);
   ::sigaddset(&resize, SIGWINCH);

@@ -14,8 +14,8 @@ class TerminalSettings {
   TerminalSettings& operator=(const TerminalSettings&) = delete;
   ~TerminalSettings() { End(); }
 
-  /// `master` is the sandbox's terminal. Does nothing where the caller has none.
-  void Begin(int master);
+  /// `master` is the sandbox's terminal, `callers` the caller's. Does nothing where that is none.
+  void Begin(int master, int callers);
   /// Gives the caller's terminal back as it was.
   void End();
   void CopySize();
@@ -24,6 +24,7 @@ class TerminalSettings {
 
  private:
   int master_ = -1;
+  int callers_ = -1;
   bool raw_ = false;
   termios before_{};
   base::UniqueFd resize_;

@@ -1,7 +1,6 @@
 #include "plan/command.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <string_view>
 
@@ -49,12 +48,11 @@ bool IsName(const std::string& text) { return !text.empty() && text != "." && te
 
 // pyenv and its kin put shims on PATH that look up the real program by a slow script and the caller's own files. The
 // real one is found here instead: by PYENV_VERSION, else by the global version file.
-std::optional<std::string> ResolveShim(const std::string& path) {
+std::optional<std::string> ResolveShim(const std::string& path, const Caller& caller) {
   const std::string directory = Parent(path);
   if (!directory.ends_with("/shims")) return std::nullopt;
   const std::string root = Parent(directory);
-  std::string version;
-  if (const char* chosen = std::getenv("PYENV_VERSION"); chosen != nullptr) version = chosen;
+  std::string version = caller.Variable("PYENV_VERSION").value_or("");
   if (version.empty()) version = sys::ReadSmallFile(root + "/version", 256).value_or("");
   version = version.substr(0, version.find_first_of(" \n:"));
   if (!IsName(version)) return std::nullopt;
@@ -64,13 +62,11 @@ std::optional<std::string> ResolveShim(const std::string& path) {
 }
 
 // rustup's proxies likewise: cargo and its kin are links to rustup, which runs the program of the default toolchain.
-std::optional<std::string> ResolveRustup(const std::string& path) {
+std::optional<std::string> ResolveRustup(const std::string& path, const Caller& caller) {
   const auto target = sys::ReadLink(path);
   if (!target || !sys::Normalize(*target, Parent(path)).ends_with("/rustup")) return std::nullopt;
-  const char* home = std::getenv("RUSTUP_HOME");
-  const std::string root = home != nullptr ? home : Parent(Parent(Parent(path))) + "/.rustup";
-  std::string toolchain;
-  if (const char* chosen = std::getenv("RUSTUP_TOOLCHAIN"); chosen != nullptr) toolchain = chosen;
+  const std::string root = caller.Variable("RUSTUP_HOME").value_or(Parent(Parent(Parent(path))) + "/.rustup");
+  std::string toolchain = caller.Variable("RUSTUP_TOOLCHAIN").value_or("");
   if (toolchain.empty()) {
     constexpr std::string_view kKey = "default_toolchain = \"";
     const std::string settings = sys::ReadSmallFile(root + "/settings.toml", 65536).value_or("");
@@ -99,7 +95,8 @@ std::optional<std::string> Interpreter(const std::string& program) {
 // Collects what a program outside the system needs.
 class Bringer {
  public:
-  Bringer(const Policy& policy, Command& command) : policy_(policy), command_(command) {}
+  Bringer(const Policy& policy, const Caller& caller, Command& command)
+      : policy_(policy), home_(caller.Variable("HOME").value_or("")), command_(command) {}
 
   void Program(const std::string& named) {
     const auto toolchain = Trail(named);
@@ -124,7 +121,7 @@ class Bringer {
     std::optional<Toolchain> first;
     Named by = Named::kByCaller;
     for (const sys::Link& link : trail->links) {
-      if (auto found = FindToolchain(policy_, link.at, by)) {
+      if (auto found = FindToolchain(policy_, home_, link.at, by)) {
         Bring(found->prefix, fmt::format("{} of {}", found->kind, named));
         if (!first) first = std::move(*found);
       } else if (!IsThere(link.at)) {
@@ -134,7 +131,7 @@ class Bringer {
       }
       if (!IsAdministrators(link.at)) by = Named::kByLink;
     }
-    auto found = FindToolchain(policy_, trail->end, by);
+    auto found = FindToolchain(policy_, home_, trail->end, by);
     if (found) {
       Bring(found->prefix, fmt::format("{} of {}", found->kind, named));
       if (!first) first = std::move(*found);
@@ -185,32 +182,33 @@ class Bringer {
   }
 
   const Policy& policy_;
+  const std::string home_;
   Command& command_;
 };
 
 }  // namespace
 
-Command ResolveCommand(const Policy& policy, const std::string& argv0, const std::string& caller_path) {
+Command ResolveCommand(const Policy& policy, const std::string& argv0, const Caller& caller) {
   Command command{.exec_paths = {}, .brought = {}, .links = {}, .path = std::string(kSystemPath), .refusal = {}};
   const bool has_slash = argv0.find('/') != std::string::npos;
   std::optional<std::string> host;
   if (policy.files.system == SystemFiles::kUsr) {
     if (!has_slash) {
-      host = FindOnHost(argv0, caller_path);
+      host = FindOnHost(argv0, caller.Variable("PATH").value_or(""));
       if (host) {
-        if (auto real = ResolveShim(*host)) host = std::move(real);
-        if (auto real = ResolveRustup(*host)) host = std::move(real);
+        if (auto real = ResolveShim(*host, caller)) host = std::move(real);
+        if (auto real = ResolveRustup(*host, caller)) host = std::move(real);
       }
     } else if (!policy.files.mounts.empty() && !argv0.starts_with('/')) {
       // Relative to the guest's working directory, which a mount provides: nothing of the host is meant.
       const std::string workdir = policy.files.workdir.empty() ? "/workspace" : policy.files.workdir;
-      if (!IsMounted(policy, workdir)) host = sys::Normalize(argv0, sys::CurrentDirectory());
+      if (!IsMounted(policy, workdir)) host = sys::Normalize(argv0, caller.directory);
     } else {
-      host = sys::Normalize(argv0, sys::CurrentDirectory());
+      host = sys::Normalize(argv0, caller.directory);
     }
   }
   if (host && !IsSystem(policy, *host) && !IsMounted(policy, *host) && sys::IsExecutable(*host)) {
-    Bringer(policy, command).Program(*host);
+    Bringer(policy, caller, command).Program(*host);
     command.exec_paths = {*host};
     return command;
   }

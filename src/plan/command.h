@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <belljar/caller.h>
 #include <belljar/error.h>
 #include <belljar/policy.h>
 #include <belljar/result.h>
@@ -22,7 +23,7 @@ struct Command {
   std::optional<Error> refusal;         ///< It needs something that is not brought along: which flag grants it.
 };
 
-/// `caller_path` is the caller's PATH.
-Command ResolveCommand(const Policy& policy, const std::string& argv0, const std::string& caller_path);
+/// A name without a slash is looked for on the caller's PATH, one with a slash from the caller's directory.
+Command ResolveCommand(const Policy& policy, const std::string& argv0, const Caller& caller);
 
 }  // namespace belljar::plan

@@ -22,7 +22,7 @@ class Bringing : public ::testing::Test {
     ASSERT_NE(::mkdtemp(path), nullptr);
     root_ = fs::canonical(path);
     home_ = Directory("home/user");
-    ::setenv("HOME", home_.c_str(), 1);
+    caller_.Set("HOME", home_.native());
     Write("home/user/.ssh/key", "secret");
   }
   void TearDown() override { fs::remove_all(root_); }
@@ -66,12 +66,13 @@ class Bringing : public ::testing::Test {
 
   fs::path root_;
   fs::path home_;
+  Caller caller_;
 };
 
 TEST_F(Bringing, AVirtualEnvironmentAndThePythonThatItIsOf) {
   const std::string python = Python("home/user/.pyenv/versions/3.12.1");
   const std::string venv = Venv("home/user/work/venv", python + "/bin/python3");
-  const Command command = ResolveCommand({}, venv + "/bin/python", "");
+  const Command command = ResolveCommand({}, venv + "/bin/python", caller_);
   EXPECT_FALSE(command.refusal) << command.refusal->Text();
   EXPECT_EQ(Paths(command), (Strings{python, venv}));
   EXPECT_TRUE(command.links.empty());
@@ -83,7 +84,7 @@ TEST_F(Bringing, LinksOnTheWayAreMadeAgain) {
   const std::string python = Python("home/user/.local/share/uv/python/cpython-3.12.1");
   Link("cpython-3.12.1", "home/user/.local/share/uv/python/cpython-3.12");
   const std::string venv = Venv("home/user/work/venv", home_ / ".local/share/uv/python/cpython-3.12/bin/python3");
-  const Command command = ResolveCommand({}, venv + "/bin/python", "");
+  const Command command = ResolveCommand({}, venv + "/bin/python", caller_);
   EXPECT_FALSE(command.refusal) << command.refusal->Text();
   EXPECT_EQ(Paths(command), (Strings{python, venv}));
   ASSERT_EQ(command.links.size(), 1U);
@@ -94,7 +95,7 @@ TEST_F(Bringing, LinksOnTheWayAreMadeAgain) {
 TEST_F(Bringing, ALinkToTheRootBringsNothing) {
   const std::string venv = Venv("home/user/checkout/venv", "../../link/bin/sh");
   Link("/", "home/user/checkout/link");
-  const Command command = ResolveCommand({}, venv + "/bin/python", "");
+  const Command command = ResolveCommand({}, venv + "/bin/python", caller_);
   EXPECT_EQ(Paths(command), Strings{venv});
   for (const sys::Link& link : command.links) EXPECT_EQ(link.at, home_ / "checkout/link");
 }
@@ -104,7 +105,7 @@ TEST_F(Bringing, NoLinkHandsOverAHome) {
   Write("home/user/pyvenv.cfg");
   Directory("home/user/conda-meta");
   const std::string venv = Venv("home/user/checkout/venv", "../../../bin/tool");
-  const Command command = ResolveCommand({}, venv + "/bin/python", "");
+  const Command command = ResolveCommand({}, venv + "/bin/python", caller_);
   ASSERT_TRUE(command.refusal);
   EXPECT_NE(command.refusal->Text().find("--ro " + (home_ / "bin/tool").string()), std::string::npos);
   EXPECT_EQ(Paths(command), Strings{venv});
@@ -115,7 +116,7 @@ TEST_F(Bringing, NoLinkHandsOverSomebodysProject) {
   Program("home/user/other/bin/tool");
   Write("home/user/other/.env", "TOKEN=secret");
   const std::string venv = Venv("home/user/checkout/venv", home_ / "other/bin/tool");
-  const Command command = ResolveCommand({}, venv + "/bin/python", "");
+  const Command command = ResolveCommand({}, venv + "/bin/python", caller_);
   ASSERT_TRUE(command.refusal);
   EXPECT_NE(command.refusal->Text().find(".env"), std::string::npos) << command.refusal->Text();
   EXPECT_EQ(Paths(command), Strings{venv});
@@ -124,7 +125,7 @@ TEST_F(Bringing, NoLinkHandsOverSomebodysProject) {
 TEST_F(Bringing, NoLinkHandsOverTheHiddenPartsOfAHome) {
   Python("home/user/.local");
   const std::string venv = Venv("home/user/checkout/venv", home_ / ".local/bin/python3");
-  const Command command = ResolveCommand({}, venv + "/bin/python", "");
+  const Command command = ResolveCommand({}, venv + "/bin/python", caller_);
   EXPECT_TRUE(command.refusal);
   EXPECT_EQ(Paths(command), Strings{venv});
 }
@@ -133,27 +134,27 @@ TEST_F(Bringing, MarksThatAreLinksCountForNothing) {
   Link("/", "home/user/checkout/conda-meta");
   Link("/usr/lib/os-release", "home/user/checkout/pyvenv.cfg");
   const std::string tool = Program("home/user/checkout/bin/tool");
-  EXPECT_EQ(Paths(ResolveCommand({}, tool, "")), Strings{tool});
+  EXPECT_EQ(Paths(ResolveCommand({}, tool, caller_)), Strings{tool});
 }
 
 // Without its packages it would be the system's Python, and the reason hard to guess.
 TEST_F(Bringing, AnEnvironmentThatIsWithheldSaysSo) {
   const std::string project = Venv("home/user/project", "/usr/bin/python3");
   Write("home/user/project/main.py");
-  const Command command = ResolveCommand({}, project + "/bin/python", "");
+  const Command command = ResolveCommand({}, project + "/bin/python", caller_);
   ASSERT_TRUE(command.refusal);
   EXPECT_NE(command.refusal->Text().find("main.py"), std::string::npos) << command.refusal->Text();
   EXPECT_NE(command.refusal->Text().find("--ro " + project), std::string::npos) << command.refusal->Text();
-  EXPECT_FALSE(ResolveCommand(Policy().ReadOnly(project, project), project + "/bin/python", "").refusal);
+  EXPECT_FALSE(ResolveCommand(Policy().ReadOnly(project, project), project + "/bin/python", caller_).refusal);
 }
 
 TEST_F(Bringing, OneFileWhereThereIsNoToolchain) {
   const std::string tool = Program("home/user/tool");
   Link("tool", "home/user/alias");
   Link(home_, "home/user/checkout/out");
-  EXPECT_EQ(Paths(ResolveCommand({}, tool, "")), Strings{tool});
+  EXPECT_EQ(Paths(ResolveCommand({}, tool, caller_)), Strings{tool});
   for (const char* link : {"home/user/alias", "home/user/checkout/out/tool"}) {
-    const Command command = ResolveCommand({}, root_ / link, "");
+    const Command command = ResolveCommand({}, root_ / link, caller_);
     EXPECT_TRUE(command.refusal) << link;
     EXPECT_TRUE(command.brought.empty()) << link;
   }
@@ -163,11 +164,11 @@ TEST_F(Bringing, ALinkedToolchainIsTheCallersOwn) {
   const std::string python = Python("home/user/.pyenv/versions/3.12.1");
   const std::string venv = Venv("home/user/work/venv", python + "/bin/python3");
   ::chmod((python + "/bin").c_str(), 0777);
-  const Command anybodys = ResolveCommand({}, venv + "/bin/python", "");
+  const Command anybodys = ResolveCommand({}, venv + "/bin/python", caller_);
   EXPECT_TRUE(anybodys.refusal);
   EXPECT_EQ(Paths(anybodys), Strings{venv});
   ::chmod((python + "/bin").c_str(), 0755);
-  const Command writable = ResolveCommand(Policy().ReadWrite(home_ / ".pyenv", "/data"), venv + "/bin/python", "");
+  const Command writable = ResolveCommand(Policy().ReadWrite(home_ / ".pyenv", "/data"), venv + "/bin/python", caller_);
   ASSERT_TRUE(writable.refusal);
   EXPECT_NE(writable.refusal->Text().find("/data"), std::string::npos);
 }
@@ -176,9 +177,9 @@ TEST_F(Bringing, AScriptsFirstLineCountsInItsOwnToolchain) {
   const std::string python = Python("home/user/.pyenv/versions/3.12.1");
   const std::string venv = Venv("home/user/work/venv", python + "/bin/python3");
   const std::string script = Program("home/user/work/venv/bin/tool", "#!" + venv + "/bin/python\n");
-  EXPECT_EQ(Paths(ResolveCommand({}, script, "")), (Strings{python, venv}));
+  EXPECT_EQ(Paths(ResolveCommand({}, script, caller_)), (Strings{python, venv}));
   const std::string other = Program("home/user/work/venv/bin/other", "#!" + python + "/bin/python3\n");
-  EXPECT_EQ(Paths(ResolveCommand({}, other, "")), Strings{venv});
+  EXPECT_EQ(Paths(ResolveCommand({}, other, caller_)), Strings{venv});
 }
 
 TEST_F(Bringing, AShimsVersionIsAName) {
@@ -186,8 +187,8 @@ TEST_F(Bringing, AShimsVersionIsAName) {
   Program("home/user/checkout/bin/python");
   Directory("home/user/checkout/versions");
   Write("home/user/checkout/version", "..\n");
-  ::unsetenv("PYENV_VERSION");
-  const Command command = ResolveCommand({}, "python", home_ / "checkout/shims");
+  caller_.Set("PATH", (home_ / "checkout/shims").native());
+  const Command command = ResolveCommand({}, "python", caller_);
   EXPECT_EQ(command.exec_paths, Strings{shim});
 }
 

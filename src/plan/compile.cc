@@ -1,9 +1,12 @@
 #include "plan/compile.h"
 
-#include <cstdlib>
+#include <algorithm>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "plan/sections.h"
+#include "sys/channel.h"
 #include "sys/files.h"
 #ifdef BELLJAR_TEST_SEAMS
 #include "plan/without.h"
@@ -42,6 +45,32 @@ std::expected<void, CompileError> CheckArgv(const std::vector<std::string>& argv
   return {};
 }
 
+std::expected<std::vector<ChannelReceipt>, CompileError> CheckChannels(std::span<const Channel> channels) {
+  const auto wrong = [](std::string step, std::string message, std::string hint) {
+    return std::unexpected(CompileError{
+        Fault::kCaller, Error{.step = std::move(step), .message = std::move(message), .hint = std::move(hint)}});
+  };
+  if (channels.size() > kMaxChannels) {
+    return wrong("hand over channels", fmt::format("{} are more than {}", channels.size(), kMaxChannels),
+                 "pass further descriptors through a socket");
+  }
+  std::vector<ChannelReceipt> receipts;
+  for (const Channel& channel : channels) {
+    const std::string step = fmt::format("hand over descriptor {} as {}", channel.fd, channel.number);
+    if (channel.number < kFirstChannelNumber || channel.number > kLastChannelNumber) {
+      return wrong(step, "no channel can have that number",
+                   fmt::format("choose one from {} to {}", kFirstChannelNumber, kLastChannelNumber));
+    }
+    if (std::ranges::find(receipts, channel.number, &ChannelReceipt::number) != receipts.end()) {
+      return wrong(step, "another channel has that number", "choose another");
+    }
+    auto kind = sys::KindOfChannel(channel.fd);
+    if (!kind) return std::unexpected(CompileError{Fault::kCaller, kind.error()});
+    receipts.push_back({.number = channel.number, .name = channel.name, .kind = std::move(*kind)});
+  }
+  return receipts;
+}
+
 void PlanCgroup(Draft& draft) {
   const sys::CgroupLayout& layout = draft.request.facts.cgroups;
   const Limits& limits = draft.request.policy.limits;
@@ -73,6 +102,8 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   if (request.command == CommandKnown::kNow) {
     if (auto good = CheckArgv(request.argv); !good) return std::unexpected(good.error());
   }
+  auto channels = CheckChannels(request.channels);
+  if (!channels) return std::unexpected(channels.error());
   const Policy& policy = request.policy;
   auto choice = ChooseForm(policy, request.facts);
   if (!choice) return std::unexpected(CompileError{Fault::kRefused, choice.error()});
@@ -86,17 +117,16 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   draft.out.guest_uid = request.facts.uid;
   draft.out.guest_gid = request.facts.gid;
   if (draft.OwnRoot() && draft.Privileged()) draft.out.guest_uid = draft.out.guest_gid = PickGuestUid(request.run_id);
-  const char* caller_path = std::getenv("PATH");
-  if (request.command == CommandKnown::kNow) {
-    draft.command = ResolveCommand(policy, request.argv[0], caller_path == nullptr ? "" : caller_path);
-  }
+  if (request.command == CommandKnown::kNow) draft.command = ResolveCommand(policy, request.argv[0], request.caller);
   if (draft.command.refusal && choice->level >= Level::kKernel) {
     return std::unexpected(CompileError{Fault::kCaller, *draft.command.refusal});
   }
   if (draft.OwnRoot()) draft.workdir = kDefaultWorkdir;
   if (!policy.files.workdir.empty()) draft.workdir = policy.files.workdir;
   // The whole host is visible at level process, so its PATH is the right one.
-  if (choice->level < Level::kKernel && caller_path != nullptr) draft.command.path = caller_path;
+  if (choice->level < Level::kKernel) {
+    if (auto path = request.caller.Variable("PATH")) draft.command.path = std::move(*path);
+  }
   PlanCgroup(draft);
 
   draft.builder.head.wall_ns = policy.limits.wall_ns == kUnlimited ? kNoDeadline : policy.limits.wall_ns;
@@ -108,6 +138,7 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
     draft.builder.SetCommand(LayOutCommand(request.argv, BuildEnvironment(draft), draft.command.exec_paths));
   }
   draft.out.receipt = WriteReceipt(draft);
+  draft.out.receipt.channels = std::move(*channels);
   draft.out.block = draft.builder.Finish();
 #ifdef BELLJAR_TEST_SEAMS
   ApplyLeftOut(draft.out);
@@ -123,8 +154,7 @@ std::expected<std::vector<std::uint64_t>, CompileError> CompileCommand(const Req
               .builder = {},
               .out = {},
               .workdir = {}};
-  const char* caller_path = std::getenv("PATH");
-  draft.command = ResolveCommand(request.policy, request.argv[0], caller_path == nullptr ? "" : caller_path);
+  draft.command = ResolveCommand(request.policy, request.argv[0], request.caller);
   const bool brings = !draft.command.brought.empty() || !draft.command.links.empty();
   if (brings || draft.command.refusal) return std::vector<std::uint64_t>();
   std::vector<std::uint64_t> block = LayOutCommand(request.argv, BuildEnvironment(draft), draft.command.exec_paths);

@@ -1,9 +1,12 @@
 // plan/compile.h: policy + host facts → plan. Decides everything; afterwards nobody does.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include <belljar/caller.h>
+#include <belljar/channel.h>
 #include <belljar/error.h>
 #include <belljar/policy.h>
 
@@ -21,10 +24,12 @@ enum class CommandKnown : std::uint8_t { kNow, kLater };
 struct Request {
   const Policy& policy;
   const sys::HostFacts& facts;
+  const Caller& caller;
   const std::vector<std::string>& argv;  ///< Not looked at for CommandKnown::kLater.
   Streams streams = Streams::kPipes;
   Tracing tracing = Tracing::kOff;
   CommandKnown command = CommandKnown::kNow;
+  std::span<const Channel> channels = {};
   std::string run_id;  ///< Names the cgroup and the private directory: letters, digits, '-'.
 };
 

@@ -34,7 +34,7 @@ sys::HostFacts Root() {
 
 CompiledPlan Plan(const Policy& policy, const sys::HostFacts& facts) {
   const std::vector<std::string> argv = {"/bin/true"};
-  auto compiled = Compile({.policy = policy, .facts = facts, .argv = argv, .run_id = "test"});
+  auto compiled = Compile({.policy = policy, .facts = facts, .caller = {}, .argv = argv, .run_id = "test"});
   EXPECT_TRUE(compiled) << compiled.error().error.Text();
   return std::move(*compiled);
 }
@@ -104,7 +104,7 @@ TEST(Compile, RejectsBadCommands) {
   const sys::HostFacts facts = User();
   for (const std::vector<std::string>& argv :
        {std::vector<std::string>{}, {""}, {std::string("a\0b", 3)}, {"x", std::string(2 << 20, 'y')}}) {
-    const auto compiled = Compile({.policy = policy, .facts = facts, .argv = argv, .run_id = "test"});
+    const auto compiled = Compile({.policy = policy, .facts = facts, .caller = {}, .argv = argv, .run_id = "test"});
     ASSERT_FALSE(compiled);
     EXPECT_EQ(compiled.error().fault, Fault::kCaller);
   }
@@ -115,7 +115,7 @@ TEST(Compile, MissingSourceIsTheCallersMistake) {
   policy.ReadOnly("/no/such/place", "/data");
   const std::vector<std::string> argv = {"/bin/true"};
   const sys::HostFacts facts = User();
-  const auto compiled = Compile({.policy = policy, .facts = facts, .argv = argv, .run_id = "test"});
+  const auto compiled = Compile({.policy = policy, .facts = facts, .caller = {}, .argv = argv, .run_id = "test"});
   ASSERT_FALSE(compiled);
   EXPECT_EQ(compiled.error().fault, Fault::kCaller);
 }

@@ -50,6 +50,7 @@ struct CompiledPlan {
   sys::CgroupLimits cgroup_limits;
   sys::CgroupEntry cgroup_entry = sys::CgroupEntry::kClone;
   std::vector<IdMap> id_maps;          ///< In the slots behind the cgroup's.
+  std::vector<int> channels;           ///< Descriptors of the caller's, in the slots behind those.
   bool janitor_makes_network = false;  ///< The costliest namespace, made beside the start instead of on its way.
   std::string private_directory;       ///< To be made on the host before the start and removed after it; may be empty.
   WatchedLimits watched;

@@ -1,6 +1,5 @@
 // The guest's environment: PATH, what the policy sets, what it passes by name. Nothing else of the caller's.
 #include <algorithm>
-#include <cstdlib>
 
 #include "plan/sections.h"
 
@@ -18,7 +17,7 @@ std::vector<std::string> BuildEnvironment(const Draft& draft) {
     }
   };
   const auto pass = [&](const std::string& name) {
-    if (const char* value = std::getenv(name.c_str()); value != nullptr) set(name, value);
+    if (const auto value = draft.request.caller.Variable(name)) set(name, *value);
   };
   if (draft.request.streams == Streams::kTerminal) pass("TERM");
   const Environment& environment = draft.request.policy.environment;

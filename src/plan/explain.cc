@@ -155,6 +155,9 @@ Texts DescribeIdentity(const LaunchPlan& plan, const Step& step) {
     case Op::kCloseFds: return {"close every other descriptor", "no open file of the caller gets inside"};
     case Op::kNewSession: return {"start a new session", "no controlling terminal of the caller"};
     case Op::kStdio: return {"connect standard input, output and error", "only descriptors 0 to 2 are open"};
+    case Op::kChannel:
+      return {fmt::format("keep channel {}{}{} open", step.value, *text == '\0' ? "" : ", ", text),
+              "a descriptor that the caller gave; all others are closed"};
     case Op::kWorkdir: return {fmt::format("change to {}", text), "checked inside the new root"};
     case Op::kTraceMe: return {"wait until Belljar follows this process", "nothing of the guest's runs unseen"};
     case Op::kExec: return {fmt::format("execute {}", Program(plan)), "the first instruction of the guest"};

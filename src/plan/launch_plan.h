@@ -58,6 +58,7 @@ enum class Op : std::uint16_t {
   // The command, forked by init.
   kNewSession,  ///< value: 1 makes the terminal the controlling one
   kStdio,
+  kChannel,  ///< slot: a descriptor of the caller's, value: its number in the command, text: its name. Made at kExec.
   kWorkdir,  ///< text: path
   kTraceMe,  ///< Wait until the parent follows this process; no step further without it.
   kLandlockEnforce,
@@ -96,7 +97,12 @@ inline constexpr int kControlSlot = 3;       ///< SOCK_SEQPACKET to the parent
 inline constexpr int kNetworkReadySlot = 4;  ///< pipe: 0 or an errno from the janitor
 inline constexpr int kJanitorSlot = 5;       ///< pidfd of the janitor
 inline constexpr int kFirstExtraSlot = 6;
-inline constexpr int kMaxSlots = 26;
+inline constexpr int kMaxSlots = 48;
+
+/// Numbers that channels may have in the command. Until it execs its own descriptors lie above them.
+inline constexpr int kFirstChannelNumber = 3;
+inline constexpr int kLastChannelNumber = 63;
+inline constexpr int kMaxChannels = 16;
 
 /// One command, apart from the sandbox that it runs in: the head of a block of its own, with offsets from that head, so
 /// that it can be sent to a sandbox that was prepared before the command was known.

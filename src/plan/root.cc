@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -348,7 +347,7 @@ std::expected<void, CompileError> FileView::Mounts() {
           maps, [&](const IdMap& m) { return m.file_uid == status.uid && m.file_gid == status.gid; });
       if (found == maps.end()) found = maps.insert(maps.end(), IdMap{status.uid, status.gid});
       slot = kFirstExtraSlot + static_cast<int>(draft_.out.cgroup_paths.size() + (found - maps.begin()));
-      if (slot >= kMaxSlots) {
+      if (slot >= kMaxSlots - kMaxChannels) {
         return std::unexpected(Mistake("mount " + mount.source, "mounts with too many different owners",
                                        "mount their common parent directory"));
       }
@@ -390,9 +389,9 @@ std::expected<void, CompileError> AddFiles(Draft& draft) {
     builder.Add(Op::kPivot);
     return {};
   }
-  const char* temporary = std::getenv("TMPDIR");
-  const bool usable = temporary != nullptr && temporary[0] == '/';
-  draft.out.private_directory = std::string(usable ? temporary : "/tmp") + "/belljar-" + draft.request.run_id;
+  std::string temporary = draft.request.caller.Variable("TMPDIR").value_or("");
+  if (!temporary.starts_with('/')) temporary = "/tmp";
+  draft.out.private_directory = temporary + "/belljar-" + draft.request.run_id;
   if (draft.workdir.empty()) draft.workdir = draft.out.private_directory;
   if (draft.choice.form != Form::kProcessNamespaces) return {};
   // The host's tree as it is, but for a /proc that fits the pids and a bounded filesystem over the private directory.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -80,13 +79,12 @@ std::optional<std::string> Stranger(const std::string& prefix, std::string_view 
 
 // A home directory can hold any of the marks and is never handed over: the caller's, or one of /home. Nor is a hidden
 // directory that lies in one: ~/.local has a bin and a lib, and the keys of half the desktop beside them.
-bool IsHomes(const std::string& prefix) {
+bool IsHomes(const std::string& prefix, const std::string& home) {
   const auto depth = std::ranges::count(prefix, '/');
   if (depth < 2 || (depth == 2 && prefix.starts_with("/home/"))) return true;
   const bool hidden = prefix[prefix.rfind('/') + 1] == '.';
   if (hidden && depth == 3 && prefix.starts_with("/home/")) return true;
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || home[0] != '/') return false;
+  if (!home.starts_with('/')) return false;
   for (const std::string& own : {sys::Normalize(home, "/"), sys::RealPath(home).value_or("/")}) {
     if (own != "/" && (sys::IsWithin(own, prefix) || (hidden && Parent(prefix) == own))) return true;
   }
@@ -101,12 +99,13 @@ bool IsOurs(const std::string& path) {
 
 }  // namespace
 
-std::expected<Toolchain, Withheld> FindToolchain(const Policy& policy, const std::string& program, Named named) {
+std::expected<Toolchain, Withheld> FindToolchain(const Policy& policy, const std::string& home,
+                                                 const std::string& program, Named named) {
   const auto none = [](std::string why) { return std::unexpected(Withheld{.why = std::move(why), .prefix = {}}); };
   const std::string directory = Parent(program);
   if (!directory.ends_with("/bin")) return none("it is in no bin directory of a toolchain");
   const std::string prefix = Parent(directory);
-  if (IsHomes(prefix)) return none(prefix + " is, or holds, a home directory");
+  if (IsHomes(prefix, home)) return none(prefix + " is, or holds, a home directory");
   const auto kind = KindOf(prefix);
   if (!kind) return none(prefix + " is no toolchain that Belljar knows");
   const auto withheld = [&](std::string why) {

@@ -30,7 +30,8 @@ struct Withheld {
   std::string prefix;  ///< Set: there is a toolchain, but it needs a grant.
 };
 
-/// The toolchain that the program at this real path belongs to.
-std::expected<Toolchain, Withheld> FindToolchain(const Policy& policy, const std::string& program, Named named);
+/// The toolchain that the program at this real path belongs to. `home` is the caller's, or empty.
+std::expected<Toolchain, Withheld> FindToolchain(const Policy& policy, const std::string& home,
+                                                 const std::string& program, Named named);
 
 }  // namespace belljar::plan

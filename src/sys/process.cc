@@ -100,12 +100,7 @@ BlockedSigpipe::~BlockedSigpipe() {
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-bool StandardStreamsOpen() {
-  for (int fd = 0; fd <= 2; ++fd) {
-    if (::fcntl(fd, F_GETFD) < 0) return false;
-  }
-  return true;
-}
+bool IsOpen(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
 int SendSignal(int pidfd, int signal) {
   return static_cast<int>(::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0));

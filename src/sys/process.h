@@ -49,8 +49,7 @@ class BlockedSigpipe {
   bool was_pending_ = false;
 };
 
-/// True when descriptors 0 to 2 are all open.
-bool StandardStreamsOpen();
+bool IsOpen(int fd);
 
 int SendSignal(int pidfd, int signal);
 

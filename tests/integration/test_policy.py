@@ -297,12 +297,12 @@ def test_every_key_is_documented(schema):
 
 
 def test_documented_sessions_are_real(tmp_path):
-    """Each `$ belljar policy …` of docs/policy.md gives the output that stands beneath it, run in one directory."""
+    """Each command of docs/policy.md gives the output that stands beneath it, run in one directory."""
     sessions = blocks("policy.md", "console")
     assert sessions
     for session in sessions:
         for command, output in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", session, re.M):
-            command = re.sub(r"\bbelljar policy\b", f"{BELLJAR} policy", command)
+            command = re.sub(r"\bbelljar (?=policy|run)", f"{BELLJAR} ", command)
             result = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=2 * harness.PATIENCE)
             assert result.stdout + result.stderr == output, command
 
