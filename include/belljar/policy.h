@@ -55,7 +55,10 @@ struct Files {
   std::vector<Mount> mounts;
   std::uint64_t tmp = 256ULL << 20;  ///< Bytes in /tmp and /dev/shm together.
   std::vector<std::string> hide;     ///< Guest paths covered by an empty, unreadable file or directory.
-  std::string workdir;               ///< Guest path; empty means /workspace.
+  /// Names in writable mounts, as seen from the mount, that stay read-only; "default" stands for the list in
+  /// docs/policy.md: what the tools of whoever owns the directory would execute later.
+  std::vector<std::string> protect = {"default"};
+  std::string workdir;  ///< Guest path; empty means /workspace.
   bool operator==(const Files&) const = default;
 };
 

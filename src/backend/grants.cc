@@ -1,5 +1,7 @@
 #include "backend/grants.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -9,6 +11,7 @@
 
 #include "backend/sensitive.h"
 #include "base/json_writer.h"
+#include "policy/protect.h"
 #include "sys/files.h"
 
 namespace belljar::backend {
@@ -103,6 +106,22 @@ std::string ErrorName(int error) {
   return name == nullptr ? std::to_string(error) : name;
 }
 
+// The name in files.protect that keeps a path of a writable mount as it is.
+std::optional<std::string> ProtectedBy(const Access& access, const GrantScene& scene) {
+  if (access.error != EROFS && access.error != EBUSY) return {};
+  const belljar::Mount* const mount = FindMount(scene.policy, access.resolved);
+  if (mount == nullptr || mount->access != belljar::Access::kReadWrite) return {};
+  const std::vector<std::string> names = policy::ProtectedNames(scene.policy);
+  std::string rest = access.resolved.substr(mount->target.size());
+  // The path itself, or the innermost of the directories that it is in.
+  for (; rest.size() > 1; rest.resize(rest.rfind('/'))) {
+    for (const std::string& name : names) {
+      if (::fnmatch(name.c_str(), rest.c_str() + 1, FNM_PATHNAME) == 0) return name;
+    }
+  }
+  return {};
+}
+
 std::string FileRule(const Access& access, bool granted, const GrantScene& scene) {
   const std::string& path = access.resolved;
   const std::string name = ErrorName(access.error);
@@ -159,11 +178,16 @@ std::optional<Ranked> Explain(const Access& access, const GrantScene& scene) {
     denial.fragment = FragmentOf(*mount);
   }
   denial.rule = FileRule(access, mount.has_value(), scene);
+  const auto name = ProtectedBy(access, scene);
+  if (name) {
+    denial.rule = fmt::format("protected, since tools of its owner execute it ({})", ErrorName(access.error));
+    denial.grant = "--unprotect " + ShellWord(*name);
+  }
   if (!mount && access.found_elsewhere) return {};
   int order = IsMissing(access.error) ? 3 : 1;
   // What can be granted comes first; but libraries search in the system's own tree all day.
   const bool library = IsSystem(access.given) && !sys::IsWithin(access.given, "/etc");
-  if (mount) order = library ? 2 : 0;
+  if (mount || name) order = library ? 2 : 0;
   // To look at what is not there is what programs do all day; to open it is not.
   return Ranked{{order, access.use == Use::kLook ? 1 : 0, late}, std::move(denial)};
 }

@@ -131,7 +131,7 @@ TEST_F(GrantsTest, TheMostTellingComesFirstAndSearchesAreLeftOut) {
 
 class CandidatesTest : public testing::Test {
  protected:
-  static Access Used(Use use, std::string path) {
+  static Access Used(Use use, const std::string& path) {
     return {.operation = "open", .use = use, .given = path, .resolved = path};
   }
   Candidates Find(const std::vector<Access>& accesses) {
@@ -147,6 +147,7 @@ class CandidatesTest : public testing::Test {
   }
   static std::vector<std::string> Flags(const std::vector<Grant>& grants) {
     std::vector<std::string> flags;
+    flags.reserve(grants.size());
     for (const Grant& grant : grants) flags.push_back(FlagOf(grant.mount));
     return flags;
   }

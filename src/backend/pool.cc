@@ -23,20 +23,21 @@ bool SameShape(const Policy& a, const Policy& b) {
          a.network == b.network && a.host_network_granted() == b.host_network_granted();
 }
 
-std::vector<Prepared::Source> LookAtSources(const Policy& policy) {
+std::vector<Prepared::Source> LookAtSources(const Policy& policy, const plan::CompiledPlan& plan) {
   std::vector<Prepared::Source> sources;
-  sources.reserve(policy.files.mounts.size());
-  for (const Mount& mount : policy.files.mounts) {
+  const auto look = [&](const std::string& path) {
     struct stat status{};
-    if (::stat(mount.source.c_str(), &status) != 0) status = {};
+    if (::lstat(path.c_str(), &status) != 0) status = {};
     sources.push_back({status.st_dev, status.st_ino});
-  }
+  };
+  for (const Mount& mount : policy.files.mounts) look(mount.source);
+  for (const std::string& path : plan.guarded) look(path);
+  for (const plan::Unguarded& path : plan.unguarded) look(path.source);  // What is there by now wants its guard.
   return sources;
 }
 
 Expected<std::unique_ptr<Prepared>> Make(const Policy& policy, const sys::HostFacts& facts) {
   auto prepared = std::make_unique<Prepared>();
-  prepared->sources = LookAtSources(policy);
   auto plan = plan::Compile({.policy = policy,
                              .facts = facts,
                              .caller = {},
@@ -50,6 +51,7 @@ Expected<std::unique_ptr<Prepared>> Make(const Policy& policy, const sys::HostFa
                                  .hint = "run without a pool"});
   }
   prepared->plan = std::move(*plan);
+  prepared->sources = LookAtSources(policy, prepared->plan);
   auto sandbox = launch::Sandbox::Prepare(prepared->plan, facts.cgroups);
   if (!sandbox) return std::unexpected(sandbox.error());
   prepared->sandbox.emplace(std::move(*sandbox));
@@ -112,7 +114,7 @@ std::unique_ptr<Prepared> Pool::Take(const Policy& policy, const sys::HostFacts&
   }
   // While others are ready the next one is made when this run is over (Retire): not beside it, where it would slow it.
   if (hurry) work_.notify_one();
-  if (taken && LookAtSources(policy) != taken->sources) {
+  if (taken && LookAtSources(policy, taken->plan) != taken->sources) {
     Retire(std::move(taken));
     return nullptr;
   }
@@ -140,7 +142,7 @@ Expected<void> Pool::Fill(const Policy& policy, const sys::HostFacts& facts, std
   --shape.awaited;
   shape.last_used = Clock::now();
   work_.notify_one();  // Others that wait may have what this one needs no more.
-  if (shape.ready.size() < enough) return std::unexpected(*shape.failure);
+  if (shape.ready.size() < enough && shape.failure) return std::unexpected(*shape.failure);
   return {};
 }
 

@@ -111,7 +111,9 @@ void base::WriteJson(JsonWriter& json, const Result& result) {
   WriteDenials(json, result.denials);
   json.Key("receipt");
   WriteJson(json, result.receipt);
-  json.Field("message", result.message).Field("hint", result.hint).EndObject();
+  json.Key("appeared").BeginArray();
+  for (const std::string& path : result.appeared) json.String(path);
+  json.EndArray().Field("message", result.message).Field("hint", result.hint).EndObject();
 }
 
 std::string ToJson(const Result& result) {

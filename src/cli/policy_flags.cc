@@ -12,6 +12,7 @@
 #include "policy/bind.h"
 #include "policy/key.h"
 #include "policy/profile.h"
+#include "policy/protect.h"
 #include "policy/units.h"
 
 namespace belljar::cli {
@@ -110,6 +111,12 @@ void PolicyFlags::AddTo(CLI::App& app) {
     }
     CLI::Option* option = AddValues(app, key.flag, values_[i], HelpOf(key));
     option->type_name(std::string(key.argument))->group(group);
+    if (key.name == "files.protect") {
+      AddValues(app, "--unprotect", unprotect_,
+                "Take a name from those that stay read-only, e.g. .git/config, or all of them: all; may be repeated")
+          ->type_name(std::string(key.argument))
+          ->group(group);
+    }
     if (!IsRepeatable(key)) option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     if (key.kind == Kind::kProfile) {
       app.add_option("--policy", policy_file_,
@@ -198,7 +205,13 @@ Expected<void> PolicyFlags::ApplyMounts(Policy& policy) const {
     return {};
   };
   if (Expected<void> done = add(read_only_, Access::kReadOnly, "--ro"); !done) return done;
-  return add(read_write_, Access::kReadWrite, "--rw");
+  if (Expected<void> done = add(read_write_, Access::kReadWrite, "--rw"); !done) return done;
+  for (const std::string& name : unprotect_) {
+    if (policy::Unprotect(policy, name)) continue;
+    return std::unexpected(Error{"--unprotect", fmt::format("{} is not protected", Quoted(name)),
+                                 "belljar policy show lists files.protect; docs/policy.md what default stands for"});
+  }
+  return {};
 }
 
 }  // namespace belljar::cli

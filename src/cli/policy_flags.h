@@ -42,6 +42,7 @@ class PolicyFlags {
   std::vector<std::vector<std::string>> values_;  // one for each key of the table; empty: the flag was not given
   std::vector<std::string> read_only_;
   std::vector<std::string> read_write_;
+  std::vector<std::string> unprotect_;
   std::string policy_file_;
   bool share_host_network_ = false;
 };

@@ -72,6 +72,9 @@ void PrintEnding(const Result& result, Details details) {
   if (!result.message.empty()) {
     text = fmt::format("belljar: {} after {:.0f} ms: {}\n", Name(result.verdict), result.duration_ms, result.message);
   }
+  for (const std::string& path : result.appeared) {
+    text += fmt::format("belljar: {} is new: look at it before a tool of yours executes it\n", Printable(path));
+  }
   if (details == Details::kShown) text += TraceTable(result);
   if (details == Details::kShown && !result.hint.empty()) text += fmt::format("belljar: hint: {}\n", result.hint);
   std::fputs(text.c_str(), stderr);

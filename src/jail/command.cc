@@ -13,8 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <initializer_list>
-
 #include "jail/context.h"
 
 namespace belljar::jail {
@@ -22,9 +20,15 @@ namespace {
 
 constexpr std::size_t kStackSize = 32 * 1024;
 
+/// For execve; one behind the other in memory of whoever starts the command.
+struct Vectors {
+  char** argv;
+  char** envp;
+};
+
 struct Start {
   Context* context;
-  char** vectors;
+  Vectors vectors;
   plan::Report failure;  ///< Written by the child, which shares init's memory until it execs.
 };
 
@@ -128,36 +132,41 @@ int OpenChannels(Context& context) {
   return 0;
 }
 
-// `vectors`: argv and envp, one behind the other. Returns only when it failed.
-void ExecCommand(Context& context, char** vectors, plan::Report& failure) {
+// Returns only when it failed.
+void ExecCommand(Context& context, const Vectors& vectors, plan::Report& failure) {
   // Told by whoever becomes the guest, not by init once it has: the parent's deadline must not depend on an init that
   // somebody stops in between.
   plan::Report started = {};
   started.kind = plan::ReportKind::kStarted;
   SendReport(context, started, -1);
-  char** envp = vectors;
-  while (*envp != nullptr) ++envp;
   failure.kind = plan::ReportKind::kExecFailed;
   failure.step = static_cast<int>(context.plan.step_count) - 1;
-  failure.error = OpenChannels(context) == 0 ? Exec(context, vectors, envp + 1) : errno;
+  failure.error = OpenChannels(context) == 0 ? Exec(context, vectors.argv, vectors.envp) : errno;
 }
 
-std::size_t CountVectors(const plan::CommandBlock& command) {
+std::size_t Count(const plan::CommandBlock& command, std::uint32_t list) {
   std::size_t count = 0;
-  for (const std::uint32_t list : {command.argv, command.envp}) {
-    for (const std::uint32_t* offset = plan::Offsets(command, list); *offset != 0; ++offset) ++count;
-    ++count;
-  }
+  for (const std::uint32_t* offset = plan::Offsets(command, list); *offset != 0; ++offset) ++count;
   return count;
 }
 
-void FillVectors(const plan::CommandBlock& command, char** next) {
-  for (const std::uint32_t list : {command.argv, command.envp}) {
-    for (const std::uint32_t* offset = plan::Offsets(command, list); *offset != 0; ++offset) {
-      *next++ = const_cast<char*>(plan::Text(command, *offset));
-    }
-    *next++ = nullptr;
+std::size_t CountVectors(const plan::CommandBlock& command) {
+  return Count(command, command.argv) + 1 + Count(command, command.envp) + 1;
+}
+
+// Returns where the next list can begin.
+char** Fill(const plan::CommandBlock& command, std::uint32_t list, char** next) {
+  for (const std::uint32_t* offset = plan::Offsets(command, list); *offset != 0; ++offset) {
+    *next++ = const_cast<char*>(plan::Text(command, *offset));
   }
+  *next++ = nullptr;
+  return next;
+}
+
+Vectors FillVectors(const plan::CommandBlock& command, char** space) {
+  char** const envp = Fill(command, command.argv, space);
+  Fill(command, command.envp, envp);
+  return {.argv = space, .envp = envp};
 }
 
 int RunCommand(void* argument) {
@@ -197,8 +206,8 @@ bool ReceiveCommand(Context& context) {
   if (DoCommandSteps(context, report) == 0) {
     report.kind = plan::ReportKind::kPrepared;
     if (SendReport(context, report, -1) != 0 || !ReceiveCommand(context)) _exit(0);
-    auto** vectors = static_cast<char**>(__builtin_alloca(CountVectors(*context.command) * sizeof(char*)));
-    FillVectors(*context.command, vectors);
+    auto** space = static_cast<char**>(__builtin_alloca(CountVectors(*context.command) * sizeof(char*)));
+    const Vectors vectors = FillVectors(*context.command, space);
     report.kind = plan::ReportKind::kSetupFailed;
     report.error = Stdio(context) == 0 && write(told, "", 1) == 1 ? 0 : errno;
     if (report.error == 0) ExecCommand(context, vectors, report);
@@ -213,10 +222,9 @@ int StartCommand(Context& context) {
   // On init's stack: there is no heap here, and the child borrows it only until it execs. The plan's compiler bounds
   // it.
   const plan::CommandBlock& command = *context.command;
-  auto** vectors = static_cast<char**>(__builtin_alloca(CountVectors(command) * sizeof(char*)));
-  FillVectors(command, vectors);
+  auto** space = static_cast<char**>(__builtin_alloca(CountVectors(command) * sizeof(char*)));
   alignas(16) [[gnu::uninitialized]] char stack[kStackSize];
-  Start start = {&context, vectors, {}};
+  Start start = {&context, FillVectors(command, space), {}};
   // CLONE_VFORK: init sleeps until the child has exec'd or ended, and then knows which of the two it was.
   const int pid = clone(RunCommand, stack + kStackSize, CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
   if (pid < 0) {

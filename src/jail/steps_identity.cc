@@ -39,14 +39,12 @@ void LimitNamespace(int proc) {
 int MapIds(Context& context, int proc, const char* prefix, const plan::Step& step) {
   // Without privileges over the parent namespace a group map needs setgroups switched off first (user_namespaces(7)).
   char path[64];
-  const auto join = [&](const char* name) {
-    strcpy(path, prefix);
-    strcat(path, name);
-    return path;
-  };
+  const size_t before = strlen(prefix);
+  memcpy(path, prefix, before);
   const auto write = [&](const char* name, const char* text) {
     ++context.detail;
-    return WriteFile(proc, join(name), text, strlen(text), 0, 0);
+    memcpy(path + before, name, strlen(name) + 1);
+    return WriteFile(proc, path, text, strlen(text), 0, 0);
   };
   if (write("setgroups", "deny") != 0) return -1;
   if (write("uid_map", plan::Text(context.plan, step.text)) != 0) return -1;

@@ -58,6 +58,7 @@ class Bringing : public ::testing::Test {
   }
   static std::vector<std::string> Paths(const Command& command) {
     std::vector<std::string> paths;
+    paths.reserve(command.brought.size());
     for (const Brought& brought : command.brought) paths.push_back(brought.path);
     std::ranges::sort(paths);
     return paths;

@@ -38,6 +38,12 @@ struct IdMap {
   gid_t file_gid = 0;
 };
 
+/// A name of files.protect that could not be protected: nothing was there to protect.
+struct Unguarded {
+  std::string source;  ///< On the host.
+  std::string target;  ///< Inside.
+};
+
 struct CompiledPlan {
   Level level = Level::kKernel;
   Form form = Form::kNamespaces;
@@ -50,6 +56,8 @@ struct CompiledPlan {
   sys::CgroupLimits cgroup_limits;
   sys::CgroupEntry cgroup_entry = sys::CgroupEntry::kClone;
   std::vector<IdMap> id_maps;          ///< In the slots behind the cgroup's.
+  std::vector<std::string> guarded;    ///< Paths of the host that are protected, and those on the way to them.
+  std::vector<Unguarded> unguarded;    ///< To be looked at again after the run.
   std::vector<int> channels;           ///< Descriptors of the caller's, in the slots behind those.
   bool janitor_makes_network = false;  ///< The costliest namespace, made beside the start instead of on its way.
   std::string private_directory;       ///< To be made on the host before the start and removed after it; may be empty.

@@ -1,7 +1,10 @@
 // The receipt: guard by guard, what is enforced, through what, and why not where it is not.
 #include <sched.h>
 
+#include <algorithm>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "plan/sections.h"
 
@@ -89,6 +92,17 @@ void Writer::Namespaces() {
     Held("root filesystem", "own root, read-only, pivot_root");
   } else {
     Partial("root filesystem", "landlock over the host's tree", "names and attributes of host files can be seen");
+  }
+  if (std::ranges::none_of(draft_.request.policy.files.mounts,
+                           [](const Mount& mount) { return mount.access == Access::kReadWrite; })) {
+    return;
+  }
+  if (draft_.request.policy.files.protect.empty()) {
+    Off("protected files", "files.protect is empty");
+  } else {
+    Held("protected files", draft_.protected_paths.empty()
+                                ? "nothing is there to protect"
+                                : fmt::format("read-only mounts: {}", fmt::join(draft_.protected_paths, ", ")));
   }
 }
 

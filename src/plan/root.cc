@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include <fmt/format.h>
 
+#include "plan/protect.h"
 #include "plan/sections.h"
 #include "sys/files.h"
 #include "sys/process.h"
@@ -99,6 +101,8 @@ class FileView {
   std::expected<void, CompileError> Mounts();
 
  private:
+  std::expected<void, CompileError> Protect(const Mount& mount, int slot);
+  void HoldFast(const Mount& outer, std::string_view target, int slot);
   // The whole host, mounted somewhere below: without what none of its parts may be mounted as.
   void HideKernelTrees(const std::string& target) {
     for (const char* kernel : kKernelTrees) {
@@ -111,6 +115,7 @@ class FileView {
   Draft& draft_;
   Builder& builder_;
   std::vector<std::string> made_;
+  std::vector<std::string> held_;
 };
 
 void FileView::System() {
@@ -314,6 +319,40 @@ std::expected<void, CompileError> CheckWorkdir(const std::string& workdir) {
   return {};
 }
 
+// SECURITY: what is only on the way to a mount can be moved away with it, and something else put in its place. So each
+// directory between a writable mount and a mount inside it becomes a mount of its own, which nobody can move.
+void FileView::HoldFast(const Mount& outer, std::string_view target, int slot) {
+  if (outer.access != Access::kReadWrite) return;
+  for (std::size_t slash = target.find('/', outer.target.size() + 1); slash != std::string_view::npos;
+       slash = target.find('/', slash + 1)) {
+    const std::string at(target.substr(0, slash));
+    if (std::ranges::find(held_, at) != held_.end()) continue;
+    held_.push_back(at);
+    const std::string source = outer.source + at.substr(outer.target.size());
+    BindTree(source, at, kWritableTree, sys::FileKind::kDirectory, Reach::kGuarded, Place::kMount, slot);
+    draft_.out.guarded.push_back(source);
+  }
+}
+
+// SECURITY: before mounts that lie inside this one, which are the policy's own word about a place in it.
+std::expected<void, CompileError> FileView::Protect(const Mount& mount, int slot) {
+  const ProtectedFiles files = FindProtected(draft_.request.policy, mount);
+  if (!files.links.empty()) {
+    const std::string& name = files.links.front().name;
+    return std::unexpected(Mistake("protect " + files.links.front().source,
+                                   "it is a link, which a guest that may write the directory could replace",
+                                   fmt::format("give it up with --unprotect {}, or mount another directory", name)));
+  }
+  for (const ProtectedFile& file : files.present) HoldFast(mount, file.target, slot);
+  for (const ProtectedFile& file : files.present) {
+    BindTree(file.source, file.target, kReadOnlyTree, file.kind, Reach::kGuarded, Place::kMount, slot);
+    draft_.out.guarded.push_back(file.source);
+    draft_.protected_paths.push_back(file.target);
+  }
+  for (const ProtectedFile& file : files.absent) draft_.out.unguarded.push_back({file.source, file.target});
+  return {};
+}
+
 std::expected<void, CompileError> FileView::Mounts() {
   const Policy& policy = draft_.request.policy;
   for (const Brought& brought : draft_.command.brought) {
@@ -324,6 +363,7 @@ std::expected<void, CompileError> FileView::Mounts() {
     AddSymlink(link.at, link.target, Reach::kGuarded);
   }
   std::vector<Mount> mounts = policy.files.mounts;
+  std::map<std::string, int> slots;  // The id map of each, by its target.
   // Outer before inner, whatever their order in the policy.
   std::ranges::stable_sort(mounts, {}, [](const Mount& m) { return std::ranges::count(m.target, '/'); });
   for (const Mount& mount : mounts) {
@@ -340,7 +380,7 @@ std::expected<void, CompileError> FileView::Mounts() {
                                        there + " is not there to mount on, or of another kind", "make it first"));
       }
     }
-    int slot = -1;
+    int& slot = slots.emplace(mount.target, -1).first->second;
     if (draft_.Privileged() && status.uid != draft_.out.guest_uid) {
       auto& maps = draft_.out.id_maps;
       auto found = std::ranges::find_if(
@@ -352,9 +392,13 @@ std::expected<void, CompileError> FileView::Mounts() {
                                        "mount their common parent directory"));
       }
     }
+    if (outer != nullptr) HoldFast(*outer, mount.target, slots[outer->target]);
     BindTree(mount.source, mount.target, mount.access == Access::kReadWrite ? kWritableTree : kReadOnlyTree,
              status.kind, Reach::kGuarded, place, slot);
     if (mount.source == "/") HideKernelTrees(mount.target);
+    if (mount.access == Access::kReadWrite && status.kind == sys::FileKind::kDirectory) {
+      if (auto done = Protect(mount, slot); !done) return done;
+    }
   }
   for (const std::string& path : policy.files.hide) {
     for (const Mount& mount : mounts) {

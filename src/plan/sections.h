@@ -24,7 +24,8 @@ struct Draft {
   Command command;
   Builder builder;
   CompiledPlan out;
-  std::string workdir;  ///< Inside.
+  std::string workdir;                       ///< Inside.
+  std::vector<std::string> protected_paths;  ///< Inside; read-only in a writable mount.
   bool own_network = false;
   bool enters_user_namespace = false;  ///< At the start (unprivileged) or at the end (privileged).
 

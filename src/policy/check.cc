@@ -114,6 +114,12 @@ Expected<void> CheckFiles(const Policy& policy) {
                    "choose another workdir or hide less");
     }
   }
+  for (const std::string& name : policy.files.protect) {
+    if (name.starts_with('/') || !IsNormal("/" + name) || name.empty()) {
+      return Wrong("files.protect", fmt::format("{} is not a plain relative path", Quoted(name)),
+                   "write it as seen from the mount, such as .git/hooks, without \"..\" or \".\"");
+    }
+  }
   return {};
 }
 

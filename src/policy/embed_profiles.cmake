@@ -1,4 +1,4 @@
-# cmake -DOUTPUT=file.cc "-DPROFILES=a.toml;b.toml" -P embed_profiles.cmake
+# cmake -DOUTPUT=file.cc "-DPROFILES=a.toml;b.toml" -DPROTECT=protect.list -P embed_profiles.cmake
 # Writes the profiles as C++ string literals, so that the program needs no files of its own at run time.
 set(source "// Made from profiles/*.toml by embed_profiles.cmake; edit those.\n#include <array>\n#include \"policy/profile.h\"\n")
 string(APPEND source "namespace belljar::policy {\n")
@@ -9,5 +9,8 @@ foreach(profile IN LISTS PROFILES)
   string(APPEND rows "    {\"${name}\", R\"belljar(${text})belljar\"},\n")
 endforeach()
 string(APPEND source "static constexpr auto kProfiles = std::to_array<NamedProfile>({\n${rows}});\n")
-string(APPEND source "std::span<const NamedProfile> Profiles() { return kProfiles; }\n}  // namespace belljar::policy\n")
+string(APPEND source "std::span<const NamedProfile> Profiles() { return kProfiles; }\n")
+file(READ ${PROTECT} protect)
+string(APPEND source "extern const std::string_view kProtectList;\nconst std::string_view kProtectList = R\"belljar(${protect})belljar\";\n")
+string(APPEND source "}  // namespace belljar::policy\n")
 file(WRITE ${OUTPUT} "${source}")

@@ -205,6 +205,16 @@ constexpr auto kKeys = std::to_array<Key>({
      .argument = "PATH",
      .example = "/data/secrets",
      .list = [](Policy& p) -> std::vector<std::string>& { return p.files.hide; }},
+    {.name = "files.protect",
+     .kind = Kind::kTextList,
+     .initial = "default",
+     .doc =
+         "Names in writable mounts that stay read-only; default: what your own tools would execute later (git hooks, "
+         "shell start-up files, editor settings)",
+     .flag = "--protect",
+     .argument = "NAME",
+     .example = "Makefile",
+     .list = [](Policy& p) -> std::vector<std::string>& { return p.files.protect; }},
     {.name = "files.workdir",
      .kind = Kind::kText,
      .initial = "",

@@ -1,0 +1,95 @@
+#include "plan/protect.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "policy/protect.h"
+
+namespace belljar::plan {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+class Protecting : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char path[] = "/tmp/belljar-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(path), nullptr);
+    root_ = path;
+  }
+  void TearDown() override { fs::remove_all(root_); }
+  void Write(const std::string& name) const {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name) << "x";
+  }
+  ProtectedFiles Find(const Policy& policy) const { return FindProtected(policy, policy.files.mounts.front()); }
+  Policy Mounted() const { return Policy().ReadWrite(root_, "/workspace"); }
+  static Names NamesOf(const std::vector<ProtectedFile>& files) {
+    Names names;
+    for (const ProtectedFile& file : files) names.push_back(file.name);
+    return names;
+  }
+  static bool Has(const std::vector<ProtectedFile>& files, const std::string& name) {
+    return std::ranges::find(files, name, &ProtectedFile::name) != files.end();
+  }
+
+  fs::path root_;
+};
+
+TEST_F(Protecting, ARepositorysHooksAndSettings) {
+  Write(".git/config");
+  Write(".git/hooks/pre-commit");
+  Write(".git/modules/a/config");
+  Write(".bashrc");
+  const ProtectedFiles found = Find(Mounted());
+  EXPECT_EQ(NamesOf(found.present), (Names{".git/config", ".git/hooks", ".git/modules/a/config", ".bashrc"}));
+  EXPECT_EQ(found.present[1].target, "/workspace/.git/hooks");
+  EXPECT_EQ(found.present[1].source, root_ / ".git/hooks");
+  EXPECT_TRUE(Has(found.absent, ".envrc"));
+  EXPECT_FALSE(Has(found.absent, ".git")) << "it is there, as a directory";
+}
+
+TEST_F(Protecting, AWorktreesNameOfItsRepository) {
+  Write(".git");
+  const ProtectedFiles found = Find(Mounted());
+  EXPECT_EQ(NamesOf(found.present), Names{".git"});
+  EXPECT_FALSE(Has(found.absent, ".git/hooks")) << "nothing can be made below a file that stays";
+}
+
+TEST_F(Protecting, LinksAreTold) {
+  fs::create_directories(root_ / "elsewhere");
+  fs::create_symlink("elsewhere", root_ / ".vscode");
+  fs::create_symlink("elsewhere", root_ / ".git");
+  const ProtectedFiles found = Find(Mounted());
+  EXPECT_TRUE(Has(found.links, ".vscode"));
+  EXPECT_TRUE(Has(found.links, ".git"));
+  EXPECT_TRUE(found.present.empty());
+}
+
+TEST_F(Protecting, WhatAnotherMountSaysCounts) {
+  Write(".git/config");
+  Write(".git/hooks/x");
+  Policy policy = Mounted().ReadWrite(root_ / ".git/config", "/workspace/.git/config");
+  EXPECT_EQ(NamesOf(Find(policy).present), Names{".git/hooks"});
+}
+
+TEST_F(Protecting, NamesCanBeTakenAndAdded) {
+  Write(".git/config");
+  Write("Makefile");
+  Policy policy = Mounted();
+  policy.Set("files.protect", "Makefile");
+  EXPECT_EQ(NamesOf(Find(policy).present), (Names{".git/config", "Makefile"}));
+  EXPECT_TRUE(policy::Unprotect(policy, ".git/config"));
+  EXPECT_FALSE(policy::Unprotect(policy, ".git/config"));
+  EXPECT_EQ(NamesOf(Find(policy).present), Names{"Makefile"});
+  EXPECT_TRUE(policy::Unprotect(policy, "all"));
+  EXPECT_TRUE(Find(policy).present.empty());
+  EXPECT_TRUE(Find(policy).absent.empty());
+}
+
+}  // namespace
+}  // namespace belljar::plan
