@@ -12,12 +12,13 @@ bool Notices::TakeSharedMemory(const sys::SeccompListener::Call& call) {
   // A small one costs as much as this to answer, so that a flood of them has an end.
   constexpr std::uint64_t kLeast = 64 * 1024;
   const auto asked = sys::SharedMemoryAsked(call);
-  if (!asked) return false;
-  if (std::max(*asked, kLeast) > shared_memory_left_) {
+  if (!asked || (asked->outlives && segments_ == Segments::kHosts)) return false;
+  const std::uint64_t bytes = std::max(asked->bytes, kLeast);
+  if (bytes > shared_memory_left_) {
     ++shared_memory_refused_;
     return false;
   }
-  shared_memory_left_ -= std::max(*asked, kLeast);
+  shared_memory_left_ -= bytes;
   return true;
 }
 

@@ -11,12 +11,18 @@
 
 namespace belljar::launch {
 
+/// Whose ipc namespace SysV segments would be in. The host's would keep them for ever, so there none is allowed.
+enum class Segments : std::uint8_t { kHosts, kOwn };
+
 class Notices {
  public:
   void Listen(base::UniqueFd fd) { listener_ = sys::SeccompListener(std::move(fd)); }
   /// Where nobody counts shared memory without a name, this much of it may be asked for, all in all: what is given
   /// back can't be seen, so it is not counted back.
-  void AllowSharedMemory(std::uint64_t bytes) { shared_memory_left_ = bytes; }
+  void AllowSharedMemory(std::uint64_t bytes, Segments segments) {
+    shared_memory_left_ = bytes;
+    segments_ = segments;
+  }
   int fd() const { return listener_.fd(); }
   bool listening() const { return listener_.valid(); }
   /// Answers one waiting call. After kMost the listener is closed: the kernel then refuses by itself, at no cost to us.
@@ -31,6 +37,7 @@ class Notices {
   std::uint64_t total_ = 0;
   std::uint64_t shared_memory_left_ = 0;
   std::uint64_t shared_memory_refused_ = 0;
+  Segments segments_ = Segments::kHosts;
 };
 
 }  // namespace belljar::launch

@@ -352,7 +352,10 @@ Outcome Supervisor::Run() {
   }
   if (sandbox_.cgroup.processes_event_fd() >= 0) Watch(sandbox_.cgroup.processes_event_fd(), kForks, EPOLLPRI);
   if (options_.streams != StreamMode::kTerminal) ConnectStreams();
-  if (plan_.watched.memory) notices_.AllowSharedMemory(policy_.limits.memory / kSharedMemoryPart);
+  if (plan_.watched.memory) {
+    notices_.AllowSharedMemory(policy_.limits.memory / kSharedMemoryPart,
+                               plan_.own_ipc ? Segments::kOwn : Segments::kHosts);
+  }
 
   // The last report says that init alone is left. Its own end, and the sandbox's, is the owner's to wait for.
   while (!init_gone_ && !observed_.ended) {

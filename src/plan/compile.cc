@@ -1,5 +1,7 @@
 #include "plan/compile.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -139,6 +141,7 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   }
   draft.out.receipt = WriteReceipt(draft);
   draft.out.receipt.channels = std::move(*channels);
+  draft.out.own_ipc = (draft.builder.head.clone_flags & CLONE_NEWIPC) != 0;
   draft.out.block = draft.builder.Finish();
 #ifdef BELLJAR_TEST_SEAMS
   ApplyLeftOut(draft.out);

@@ -64,6 +64,7 @@ struct CompiledPlan {
   WatchedLimits watched;
   /// The parent looks at what the kernel holds for the guest and charges to nobody (launch/uncounted.h).
   bool watches_uncounted = false;
+  bool own_ipc = false;          ///< SysV objects are gone with the guest.
   bool own_network = false;      ///< All sockets in the guest's network namespace are the guest's.
   bool counts_cpu_time = false;  ///< The parent looks at it and ends the run.
   bool traced = false;           ///< The command waits for a tracer before it starts.

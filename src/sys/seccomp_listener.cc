@@ -46,7 +46,7 @@ void SeccompListener::Send(seccomp_notif_resp& answer) {
   if (done != 0 && errno != ENOENT) Close();
 }
 
-std::optional<std::uint64_t> SharedMemoryAsked(const SeccompListener::Call& call) {
+std::optional<SharedMemory> SharedMemoryAsked(const SeccompListener::Call& call) {
   // SECURITY: flags that other rules of the filter refuse (huge pages) or that nobody knows yet are not on this list.
   constexpr std::uint64_t kAsked = MAP_SHARED | MAP_ANONYMOUS;
   constexpr std::uint64_t kUsual =
@@ -54,9 +54,11 @@ std::optional<std::uint64_t> SharedMemoryAsked(const SeccompListener::Call& call
   constexpr std::uint64_t kUsualSegment = IPC_CREAT | IPC_EXCL | SHM_NORESERVE | 0777;
   // The kernel takes flags as int in one of the two and as long in the other; whoever sets high bits means no good.
   if (call.number == SYS_mmap && (call.arguments[3] & ~kUsual) == 0 && (call.arguments[3] & kAsked) == kAsked) {
-    return call.arguments[1];
+    return SharedMemory{.bytes = call.arguments[1]};
   }
-  if (call.number == SYS_shmget && (call.arguments[2] & ~kUsualSegment) == 0) return call.arguments[1];
+  if (call.number == SYS_shmget && (call.arguments[2] & ~kUsualSegment) == 0) {
+    return SharedMemory{.bytes = call.arguments[1], .outlives = true};
+  }
   return std::nullopt;
 }
 

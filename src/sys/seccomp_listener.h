@@ -39,8 +39,13 @@ class SeccompListener {
   base::UniqueFd fd_;
 };
 
-/// How many bytes a call asks for, if it is one for shared memory without a name and without any further meaning: mmap
-/// or shmget, with nothing but the usual flags. All that is known of it is in registers.
-std::optional<std::uint64_t> SharedMemoryAsked(const SeccompListener::Call& call);
+struct SharedMemory {
+  std::uint64_t bytes = 0;
+  bool outlives = false;  ///< A SysV segment, which is there as long as its ipc namespace.
+};
+
+/// What a call asks for, if it is one for shared memory without a name and without any further meaning: mmap or shmget,
+/// with nothing but the usual flags. All that is known of it is in registers.
+std::optional<SharedMemory> SharedMemoryAsked(const SeccompListener::Call& call);
 
 }  // namespace belljar::sys
