@@ -12,6 +12,7 @@
 #include "backend/native.h"
 #include "backend/pool.h"
 #include "base/json_writer.h"
+#include "base/printable.h"
 #include "plan/compile.h"
 #include "plan/explain.h"
 #include "sys/host_facts.h"
@@ -107,7 +108,7 @@ Expected<Result> Engine::Run(const Policy& policy, const std::vector<std::string
   auto result = warm ? std::move(*warm) : backend::RunWithFallback(run, facts);
   if (facts.user_namespaces != had_namespaces || facts.seccomp_listener != had_listener) state_->Learn(facts);
   if (!result) return std::unexpected(result.error());
-  if (traced) backend::AddDenials(*result, policy, argv);
+  if (traced) backend::AddDenials(*result, policy, argv, run.caller);
   result->result.duration_ms = static_cast<double>(sys::NowNs() - began) / 1e6;
   return std::move(result->result);
 }
@@ -130,20 +131,20 @@ Expected<std::string> Engine::Explain(const Policy& policy, const std::vector<st
                                  compiled->receipt.backend);
   int number = 0;
   for (const plan::StepText& step : plan::Explain(*compiled)) {
-    text += fmt::format("{:3}  {:8} {:<64} {}\n", ++number, step.who, step.what, step.why);
+    text += fmt::format("{:3}  {:8} {:<64} {}\n", ++number, step.who, base::Printable(step.what), step.why);
   }
   text += "\nguards\n";
   for (const GuardReceipt& guard : compiled->receipt.guards) {
-    text += fmt::format("  {:<18} {:<9} {}{}{}\n", guard.guard, Name(guard.state), guard.by,
+    text += fmt::format("  {:<18} {:<9} {}{}{}\n", guard.guard, Name(guard.state), base::Printable(guard.by),
                         guard.by.empty() || guard.reason.empty() ? "" : ": ", guard.reason);
   }
   if (!compiled->receipt.brought.empty()) text += "\nbrought along, read-only\n";
   for (const Brought& brought : compiled->receipt.brought) {
-    text += fmt::format("  {}  ({})\n", brought.path, brought.why);
+    text += fmt::format("  {}  ({})\n", base::Printable(brought.path), base::Printable(brought.why));
   }
   if (!compiled->receipt.channels.empty()) text += "\nchannels\n";
   for (const ChannelReceipt& channel : compiled->receipt.channels) {
-    text += fmt::format("  {:<3} {:<6} {}\n", channel.number, channel.kind, channel.name);
+    text += fmt::format("  {:<3} {:<6} {}\n", channel.number, channel.kind, base::Printable(channel.name));
   }
   return text;
 }

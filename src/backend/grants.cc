@@ -11,12 +11,14 @@
 
 #include "backend/sensitive.h"
 #include "base/json_writer.h"
+#include "base/printable.h"
 #include "policy/protect.h"
 #include "sys/files.h"
 
 namespace belljar::backend {
 namespace {
 
+using base::ShellWord;
 using launch::Access;
 using plan::Use;
 
@@ -88,17 +90,6 @@ std::string TomlString(std::string_view text) {
 bool IsPlain(std::string_view text) {
   return base::IsUtf8(text) &&
          std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-}
-
-std::string ShellWord(const std::string& word) {
-  const bool safe = std::ranges::all_of(word, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::strchr("/._-+:@%,=", c) != nullptr;
-  });
-  if (safe) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 std::string ErrorName(int error) {
@@ -244,11 +235,12 @@ std::vector<Denial> ExplainAccesses(const std::vector<Access>& accesses, const G
   return denials;
 }
 
-void AddDenials(NativeOutcome& outcome, const Policy& policy, const std::vector<std::string>& argv) {
+void AddDenials(NativeOutcome& outcome, const Policy& policy, const std::vector<std::string>& argv,
+                const Caller& caller) {
   Result& result = outcome.result;
   const GrantScene scene{.policy = policy,
-                         .directory = sys::CurrentDirectory(),
-                         .home = CallersHome(),
+                         .directory = caller.directory,
+                         .home = HomeOf(caller),
                          .can_move_mounts = result.receipt.form != "landlock-only",
                          .own_network = policy.network.mode == NetworkMode::kNone};
   if (outcome.exec_failed) {

@@ -37,6 +37,7 @@ std::string FragmentOf(const Mount& mount);
 std::vector<Denial> ExplainAccesses(const std::vector<launch::Access>& accesses, const GrantScene& scene);
 
 /// Adds them to the outcome's result.
-void AddDenials(NativeOutcome& outcome, const Policy& policy, const std::vector<std::string>& argv);
+void AddDenials(NativeOutcome& outcome, const Policy& policy, const std::vector<std::string>& argv,
+                const Caller& caller);
 
 }  // namespace belljar::backend

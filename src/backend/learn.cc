@@ -23,9 +23,9 @@ constexpr auto kClockTick = std::chrono::milliseconds(12);
 // What the guest sees without a grant, read off the plan itself.
 class Shown {
  public:
-  Shown(const Policy& policy, const std::vector<std::string>& argv, const sys::HostFacts& facts)
-      : compiled_(plan::Compile(
-            {.policy = policy, .facts = facts, .caller = Caller::OfThisProcess(), .argv = argv, .run_id = "learn"})) {}
+  Shown(const Policy& policy, const std::vector<std::string>& argv, const sys::HostFacts& facts, const Caller& caller)
+      : compiled_(
+            plan::Compile({.policy = policy, .facts = facts, .caller = caller, .argv = argv, .run_id = "learn"})) {}
 
   bool operator()(const std::string& path) const {
     if (!compiled_) return false;
@@ -52,7 +52,8 @@ class Learner {
   explicit Learner(const LearnRequest& request)
       : request_(request),
         facts_(sys::ReadHostFacts()),
-        directory_(request.policy.files.workdir.empty() ? sys::CurrentDirectory() : request.policy.files.workdir) {}
+        caller_(Caller::OfThisProcess()),
+        directory_(request.policy.files.workdir.empty() ? caller_.directory : request.policy.files.workdir) {}
 
   Expected<Lesson> Run();
 
@@ -77,6 +78,7 @@ class Learner {
 
   const LearnRequest& request_;
   sys::HostFacts facts_;
+  const Caller caller_;
   std::string directory_;  // Where the example runs.
   std::optional<ScratchDirectory> scratch_;
   std::string scratch_path_;
@@ -100,7 +102,7 @@ Expected<void> Learner::TakeSnapshot() {
   if (!scratch) return std::unexpected(scratch.error());
   scratch_.emplace(std::move(*scratch));
   scratch_path_ = scratch_->path();
-  if (IsTooBroad(directory_, CallersHome())) return {};
+  if (IsTooBroad(directory_, HomeOf(caller_))) return {};
   if (auto copied = CopyTree(directory_, scratch_path_ + "/before", {}); !copied) {
     RemoveTree(scratch_path_ + "/before");
     return {};
@@ -124,7 +126,7 @@ Expected<void> Learner::Audit() {
     return RunWithFallback({.policy = policy,
                             .argv = request_.argv,
                             .options = options,
-                            .caller = Caller::OfThisProcess(),
+                            .caller = caller_,
                             .depth = launch::TraceDepth::kUses},
                            facts_);
   };
@@ -149,9 +151,9 @@ Expected<void> Learner::Audit() {
 
 Candidates Learner::Understand() {
   Policy policy = request_.policy;
-  const Shown shown(policy, request_.argv, facts_);
+  const Shown shown(policy, request_.argv, facts_, caller_);
   const CandidateScene scene{
-      .home = CallersHome(),
+      .home = HomeOf(caller_),
       .private_directory = audit_.private_directory,
       .shown = [&](const std::string& path) { return shown(path); },
       .kind = [](const std::string& path) { return sys::LinkStatus(path).kind; },
@@ -195,8 +197,7 @@ Expected<NativeOutcome> Learner::Try(const std::vector<Grant>& grants, launch::T
   options.cancel = request_.cancel;
   ++lesson_.trials;
   auto outcome = RunWithFallback(
-      {.policy = policy, .argv = request_.argv, .options = options, .caller = Caller::OfThisProcess(), .depth = depth},
-      facts_);
+      {.policy = policy, .argv = request_.argv, .options = options, .caller = caller_, .depth = depth}, facts_);
   for (std::size_t i = 0; i < policy.files.mounts.size(); ++i) RemoveTree(fmt::format("{}-{}", copies, i));
   if (outcome && outcome->result.verdict == Verdict::kCancelled) cancelled_ = true;
   return outcome;
@@ -215,7 +216,7 @@ Expected<bool> Learner::Verify(std::vector<Grant>& grants, const std::vector<Gra
     auto outcome = Try(grants, launch::TraceDepth::kRefusals);
     if (!outcome) return std::unexpected(outcome.error());
     const Policy policy = PolicyOf(grants);
-    AddDenials(*outcome, policy, request_.argv);
+    AddDenials(*outcome, policy, request_.argv, caller_);
     lesson_.verified = outcome->result;
     baseline_ = std::move(outcome->result);
     if (Passes(baseline_) || cancelled_ || baseline_.verdict == Verdict::kRefused) break;
@@ -226,8 +227,8 @@ Expected<bool> Learner::Verify(std::vector<Grant>& grants, const std::vector<Gra
     } else {
       // What the audit could not see: other paths are taken inside than outside.
       const GrantScene scene{.policy = policy,
-                             .directory = sys::CurrentDirectory(),
-                             .home = CallersHome(),
+                             .directory = caller_.directory,
+                             .home = HomeOf(caller_),
                              .can_move_mounts = baseline_.receipt.form != "landlock-only"};
       for (const launch::Access& access : outcome->accesses) {
         const auto mount = FindGrant(access, scene);

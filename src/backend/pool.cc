@@ -142,8 +142,8 @@ Expected<void> Pool::Fill(const Policy& policy, const sys::HostFacts& facts, std
   --shape.awaited;
   shape.last_used = Clock::now();
   work_.notify_one();  // Others that wait may have what this one needs no more.
-  if (shape.ready.size() < enough && shape.failure) return std::unexpected(*shape.failure);
-  return {};
+  if (shape.ready.size() >= enough) return {};
+  return std::unexpected(shape.failure.value_or(Error{.step = "prepare sandboxes", .message = "none could be made"}));
 }
 
 void Pool::StartThread() {

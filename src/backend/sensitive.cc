@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "sys/files.h"
 
@@ -86,9 +85,9 @@ bool IsSystem(std::string_view path) {
                              {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc", "/boot"}));
 }
 
-std::string CallersHome() {
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || home[0] != '/') return {};
+std::string HomeOf(const Caller& caller) {
+  const std::string home = caller.Variable("HOME").value_or("");
+  if (!home.starts_with('/')) return {};
   return sys::RealPath(home).value_or(home);
 }
 

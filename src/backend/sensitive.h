@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include <belljar/caller.h>
+
 namespace belljar::backend {
 
 /// Holds keys, passwords or tokens, as ~/.ssh does; `home` is the caller's.
@@ -21,7 +23,7 @@ bool IsKernelMade(std::string_view path);
 /// The system's own files, which no policy should make writable.
 bool IsSystem(std::string_view path);
 
-/// The caller's home directory from the environment; empty when there is none.
-std::string CallersHome();
+/// The caller's home directory from its environment; empty when there is none.
+std::string HomeOf(const Caller& caller);
 
 }  // namespace belljar::backend

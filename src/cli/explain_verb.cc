@@ -9,6 +9,7 @@
 
 #include <belljar/engine.h>
 
+#include "base/printable.h"
 #include "cli/channel_flags.h"
 #include "cli/policy_flags.h"
 
@@ -49,7 +50,7 @@ int ExplainVerb(int argc, char** argv) {
     text = as_json ? engine->ExplainJson(*policy, command, options) : engine->Explain(*policy, command, options);
   }
   if (!text) {
-    std::fputs(fmt::format("belljar: {}\n", text.error().Text()).c_str(), stderr);
+    std::fputs(fmt::format("belljar: {}\n", base::Printable(text.error().Text())).c_str(), stderr);
     return kNoPlan;
   }
   std::fputs(text->c_str(), stdout);

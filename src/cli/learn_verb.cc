@@ -14,6 +14,7 @@
 #include "backend/grants.h"
 #include "backend/learn.h"
 #include "base/json_writer.h"
+#include "base/printable.h"
 #include "cli/policy_flags.h"
 #include "cli/trace_table.h"
 #include "policy/print.h"
@@ -105,7 +106,7 @@ void PrintFailure(const backend::Lesson& lesson) {
   text += fmt::format(": {} {}\n", Name(result.verdict), result.exit_code ? std::to_string(*result.exit_code) : "");
   if (!result.message.empty()) text += fmt::format("belljar: {}\n", result.message);
   const std::string_view errors = result.err.data;
-  text += Printable(errors.substr(errors.size() - std::min<std::size_t>(errors.size(), 600))) + "\n";
+  text += base::Printable(errors.substr(errors.size() - std::min<std::size_t>(errors.size(), 600))) + "\n";
   text += TraceTable(result);
   if (audit) text += "belljar: make it pass without Belljar first, then learn from it\n";
   std::fputs(text.c_str(), stderr);
@@ -119,9 +120,9 @@ void PrintSummary(const backend::Lesson& lesson) {
     text = fmt::format("belljar: {} grants, {} left out as not needed, {} trials ({})\n", lesson.grants.size(),
                        lesson.dropped.size(), lesson.trials, backend::Name(lesson.standing));
   }
-  for (const std::string& note : lesson.notes) text += fmt::format("belljar: note: {}\n", Printable(note));
+  for (const std::string& note : lesson.notes) text += fmt::format("belljar: note: {}\n", base::Printable(note));
   for (const std::string& one : lesson.withheld) {
-    text += fmt::format("belljar: NOT GRANTED, decide yourself: {}\n", Printable(one));
+    text += fmt::format("belljar: NOT GRANTED, decide yourself: {}\n", base::Printable(one));
   }
   std::fputs(text.c_str(), stderr);
 }
@@ -158,7 +159,7 @@ int LearnVerb(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kBelljarFailed;
   }
   const auto fail = [](const Error& error) {
-    std::fputs(fmt::format("belljar: {}\n", error.Text()).c_str(), stderr);
+    std::fputs(fmt::format("belljar: {}\n", base::Printable(error.Text())).c_str(), stderr);
     return kBelljarFailed;
   };
   const auto policy = arguments.policy.Build();
@@ -175,7 +176,7 @@ int LearnVerb(int argc, char** argv) {
                       .verification = arguments.no_verify ? backend::Verification::kOff : backend::Verification::kOn,
                       .cancel = &*token,
                       .progress = [quiet](const std::string& line) {
-                        if (!quiet) std::fputs(fmt::format("belljar: {}\n", Printable(line)).c_str(), stderr);
+                        if (!quiet) std::fputs(fmt::format("belljar: {}\n", base::Printable(line)).c_str(), stderr);
                       }});
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
   if (!lesson) return fail(lesson.error());

@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "cli/interrupt.h"
 #include "prove/prover.h"
 #include "prove/report.h"
@@ -108,7 +109,7 @@ std::size_t TerminalWidth() {
 }
 
 int Fail(const Error& error) {
-  std::fputs(fmt::format("belljar: {}\n", error.Text()).c_str(), stderr);
+  std::fputs(fmt::format("belljar: {}\n", base::Printable(error.Text())).c_str(), stderr);
   return kWrongUse;
 }
 

@@ -13,6 +13,7 @@
 #include <belljar/engine.h>
 
 #include "base/json_writer.h"
+#include "base/printable.h"
 #include "base/result_json.h"
 #include "cli/channel_flags.h"
 #include "cli/interrupt.h"
@@ -55,14 +56,17 @@ No network, no file of the host but the read-only system, and limits, unless the
 'belljar explain' with the same options shows how each is enforced.)");
 }
 
-void PrintJson(const Result& result) {
+// False, with a message, when not all of it could be written: half a result is none.
+bool PrintJson(const Result& result) {
   std::string buffer;
   base::JsonWriter json(buffer, base::JsonWriter::Layout::kCompact,
                         [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); });
   base::WriteJson(json, result);
   json.Flush();
   std::fputs("\n", stdout);
-  std::fflush(stdout);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
+  std::fputs("belljar: the result could not be written to standard output\n", stderr);
+  return false;
 }
 
 enum class Details : unsigned char { kShown, kInJson };
@@ -70,10 +74,11 @@ enum class Details : unsigned char { kShown, kInJson };
 void PrintEnding(const Result& result, Details details) {
   std::string text;
   if (!result.message.empty()) {
-    text = fmt::format("belljar: {} after {:.0f} ms: {}\n", Name(result.verdict), result.duration_ms, result.message);
+    text = fmt::format("belljar: {} after {:.0f} ms: {}\n", Name(result.verdict), result.duration_ms,
+                       base::Printable(result.message));
   }
   for (const std::string& path : result.appeared) {
-    text += fmt::format("belljar: {} is new: look at it before a tool of yours executes it\n", Printable(path));
+    text += fmt::format("belljar: {} is new: look at it before a tool of yours executes it\n", base::Printable(path));
   }
   if (details == Details::kShown) text += TraceTable(result);
   if (details == Details::kShown && !result.hint.empty()) text += fmt::format("belljar: hint: {}\n", result.hint);
@@ -127,11 +132,11 @@ int RunVerb(int argc, char** argv) {
     Result refused;
     refused.verdict = Verdict::kRefused;
     refused.message = result.error().Text();
-    if (arguments.json) PrintJson(refused);
-    std::fputs(fmt::format("belljar: {}\n", refused.message).c_str(), stderr);
+    if (arguments.json) (void)PrintJson(refused);
+    std::fputs(fmt::format("belljar: {}\n", base::Printable(refused.message)).c_str(), stderr);
     return kBelljarFailed;
   }
-  if (arguments.json) PrintJson(*result);
+  if (arguments.json && !PrintJson(*result)) return kBelljarFailed;
   if (!arguments.quiet) PrintEnding(*result, arguments.json ? Details::kInJson : Details::kShown);
   return ExitStatus(*result);
 }

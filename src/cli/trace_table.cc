@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "base/json_writer.h"
+#include "base/printable.h"
 
 namespace belljar::cli {
 namespace {
+
+using base::Printable;
 
 constexpr std::size_t kWidest = 60;
 constexpr std::size_t kMissingShown = 4;
@@ -26,16 +28,6 @@ bool IsTraced(const Denial& denial) {
 
 bool WasTraced(const Result& result) {
   return std::ranges::any_of(result.receipt.guards, [](const GuardReceipt& line) { return line.guard == "trace"; });
-}
-
-// C1 controls are two bytes in UTF-8, and terminals obey them as they do an escape.
-bool IsControl(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (first < 0x20 || first == 0x7f) return true;
-  if (character.size() == 2 && first == 0xc2) return static_cast<unsigned char>(character[1]) < 0xa0;
-  // Marks that turn the direction of text around: a name would read as another one.
-  return character.size() == 3 && first == 0xe2 && static_cast<unsigned char>(character[1]) == 0x80 &&
-         (static_cast<unsigned char>(character[2]) & 0xf0) == 0xa0;
 }
 
 std::string Shortened(const std::string& text) {
@@ -64,21 +56,6 @@ std::vector<Row> Rows(const Result& result) {
 }
 
 }  // namespace
-
-std::string Printable(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const std::size_t length = base::Utf8Length(text);
-    const std::string_view character = text.substr(0, std::max<std::size_t>(1, length));
-    if (length == 0 || IsControl(character)) {
-      for (const char c : character) result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      result += character;
-    }
-    text.remove_prefix(character.size());
-  }
-  return result;
-}
 
 std::string TraceTable(const Result& result, std::size_t rows) {
   if (!WasTraced(result)) return {};

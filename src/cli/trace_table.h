@@ -9,9 +9,6 @@
 
 namespace belljar::cli {
 
-/// Text that a guest chose, safe to show on a terminal: control bytes and what is not UTF-8 become \xNN.
-std::string Printable(std::string_view text);
-
 /// Empty when there is nothing to tell. At most `rows` lines, what shares a grant on one of them.
 std::string TraceTable(const Result& result, std::size_t rows = 12);
 

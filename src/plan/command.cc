@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "plan/toolchain.h"
 #include "sys/files.h"
 
@@ -151,7 +152,7 @@ class Bringer {
         .step = "run " + named,
         .message = place == named ? fmt::format("what it needs is not brought along: {}", withheld.why)
                                   : fmt::format("it leads to {}, which is not brought along: {}", place, withheld.why),
-        .hint = fmt::format("grant it with --ro {} if the guest may read all of it", grant)};
+        .hint = fmt::format("grant it with --ro {} if the guest may read all of it", base::ShellWord(grant))};
   }
 
   // A link that no checkout and no guest can have made: one of the directory of all homes, or of the system.

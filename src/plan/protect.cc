@@ -14,80 +14,103 @@ constexpr std::size_t kMostEntries = 10'000;  // Of a directory that a pattern i
 
 bool IsPattern(std::string_view part) { return part.find_first_of("*?[") != std::string_view::npos; }
 
-// All names of the host that a pattern stands for; the pattern itself, as far as it is one, when there is none.
-void Expand(const std::string& root, const std::string& done, std::string_view rest, std::vector<std::string>& names) {
-  const std::string_view part = rest.substr(0, rest.find('/'));
-  rest.remove_prefix(std::min(part.size() + 1, rest.size()));
-  const auto go_on = [&](std::string_view name) {
-    const std::string path = done.empty() ? std::string(name) : done + "/" + std::string(name);
-    if (rest.empty()) {
-      names.push_back(path);
-    } else {
-      Expand(root, path, rest, names);
-    }
-  };
-  if (!IsPattern(part)) return go_on(part);
-  const auto entries = sys::ListDirectory(done.empty() ? root : root + "/" + done, kMostEntries);
-  if (!entries) return;
-  for (const std::string& entry : *entries) {
-    if (::fnmatch(std::string(part).c_str(), entry.c_str(), FNM_PERIOD) == 0) go_on(entry);
-  }
-}
+class Finder {
+ public:
+  Finder(const Policy& policy, const Mount& mount) : policy_(policy), mount_(mount) {}
 
-// The first part of the way, the last one included, that is not a directory.
-std::string FirstOddPart(const std::string& root, const std::string& name) {
-  for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
-    if (sys::LinkStatus(root + "/" + name.substr(0, slash)).kind != sys::FileKind::kDirectory) {
-      return name.substr(0, slash);
+  ProtectedFiles Find() {
+    for (const std::string& pattern : policy::ProtectedNames(policy_)) Expand(pattern, "", pattern);
+    for (const ProtectedFile& file : named_) Sort(file);
+    return std::move(found_);
+  }
+
+ private:
+  ProtectedFile At(const std::string& name, const std::string& pattern) const {
+    ProtectedFile file{.name = name,
+                       .pattern = pattern,
+                       .source = mount_.source + (name.empty() ? "" : "/") + name,
+                       .target = mount_.target + (name.empty() ? "" : "/") + name};
+    file.kind = sys::LinkStatus(file.source).kind;
+    return file;
+  }
+
+  // Collects all names that a pattern stands for on the host now; without a pattern in it, the name itself.
+  void Expand(const std::string& pattern, const std::string& done, std::string_view rest) {
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+    const auto go_on = [&](std::string_view name) {
+      const std::string path = done.empty() ? std::string(name) : done + "/" + std::string(name);
+      if (rest.empty()) {
+        named_.push_back(At(path, pattern));
+      } else {
+        Expand(pattern, path, rest);
+      }
+    };
+    if (!IsPattern(part)) return go_on(part);
+    const ProtectedFile directory = At(done, pattern);
+    if (directory.kind != sys::FileKind::kDirectory) return;
+    const auto entries = sys::ListDirectory(directory.source, kMostEntries);
+    if (!entries) return Add(found_.unsearched, directory);
+    for (const std::string& entry : *entries) {
+      if (::fnmatch(std::string(part).c_str(), entry.c_str(), 0) == 0) go_on(entry);
     }
   }
-  return name;
-}
+
+  // The first part of the way, the last one included, that is not a directory.
+  ProtectedFile FirstOddPart(const ProtectedFile& file) const {
+    const std::string& name = file.name;
+    for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+      ProtectedFile part = At(name.substr(0, slash), file.pattern);
+      if (part.kind != sys::FileKind::kDirectory) return part;
+    }
+    return file;
+  }
+
+  bool IsInAnotherMount(const std::string& target) const {
+    return std::ranges::any_of(policy_.files.mounts, [&](const Mount& other) {
+      return other.target.size() > mount_.target.size() && sys::IsWithin(target, other.target);
+    });
+  }
+  bool IsNamed(const std::string& name) const {
+    return std::ranges::find(named_, name, &ProtectedFile::name) != named_.end();
+  }
+  bool HoldsNamed(const std::string& name) const {
+    return std::ranges::any_of(named_, [&](const ProtectedFile& file) {
+      // A pattern matches what nobody meant, as hooks/hooks; that counts only where it is there.
+      const bool meant = file.kind != sys::FileKind::kAbsent || !IsPattern(file.pattern);
+      return meant && file.name.starts_with(name + "/");
+    });
+  }
+
+  static void Add(std::vector<ProtectedFile>& to, const ProtectedFile& file) {
+    const auto same = [&](const ProtectedFile& other) {
+      return other.name == file.name && other.pattern == file.pattern;
+    };
+    if (std::ranges::none_of(to, same)) to.push_back(file);
+  }
+
+  void Sort(const ProtectedFile& file) {
+    if (IsInAnotherMount(file.target)) return;
+    const ProtectedFile odd = FirstOddPart(file);
+    if (odd.kind == sys::FileKind::kSymlink) return Add(found_.links, odd);
+    if (odd.name != file.name) {
+      // Below a file nothing is, unless the guest removes it, which it can't do with one that is protected itself.
+      if (odd.kind == sys::FileKind::kAbsent || !IsNamed(odd.name)) Add(found_.absent, file);
+    } else if (file.kind == sys::FileKind::kAbsent) {
+      if (!HoldsNamed(file.name)) Add(found_.absent, file);
+    } else if (file.kind != sys::FileKind::kDirectory || !HoldsNamed(file.name)) {
+      Add(found_.present, file);
+    }
+  }
+
+  const Policy& policy_;
+  const Mount& mount_;
+  std::vector<ProtectedFile> named_;
+  ProtectedFiles found_;
+};
 
 }  // namespace
 
-ProtectedFiles FindProtected(const Policy& policy, const Mount& mount) {
-  std::vector<std::string> names;
-  for (const std::string& pattern : policy::ProtectedNames(policy)) Expand(mount.source, "", pattern, names);
-  const auto of = [&](const std::string& name) {
-    ProtectedFile file{.name = name, .source = mount.source + "/" + name, .target = mount.target + "/" + name};
-    file.kind = sys::LinkStatus(file.source).kind;
-    return file;
-  };
-  const auto is_in_another = [&](const std::string& target) {
-    return std::ranges::any_of(policy.files.mounts, [&](const Mount& other) {
-      return other.target.size() > mount.target.size() && sys::IsWithin(target, other.target);
-    });
-  };
-  const auto holds_others = [&](const std::string& name) {
-    return std::ranges::any_of(names, [&](const std::string& other) { return other.starts_with(name + "/"); });
-  };
-  ProtectedFiles found;
-  const auto add = [](std::vector<ProtectedFile>& to, ProtectedFile file) {
-    if (std::ranges::find(to, file.name, &ProtectedFile::name) == to.end()) to.push_back(std::move(file));
-  };
-  for (const std::string& name : names) {
-    if (is_in_another(mount.target + "/" + name)) continue;
-    ProtectedFile file = of(name);
-    // On the way there may be a link too, or a file that is on the list itself.
-    if (const std::string odd = FirstOddPart(mount.source, name); odd != name) {
-      const ProtectedFile obstacle = of(odd);
-      if (obstacle.kind == sys::FileKind::kSymlink) add(found.links, obstacle);
-      if (obstacle.kind == sys::FileKind::kAbsent) add(found.absent, file);
-      continue;
-    }
-    if (file.kind == sys::FileKind::kAbsent) {
-      if (!holds_others(name)) add(found.absent, file);
-      continue;
-    }
-    if (file.kind == sys::FileKind::kSymlink) {
-      add(found.links, file);
-      continue;
-    }
-    if (file.kind == sys::FileKind::kDirectory && holds_others(name)) continue;
-    add(found.present, std::move(file));
-  }
-  return found;
-}
+ProtectedFiles FindProtected(const Policy& policy, const Mount& mount) { return Finder(policy, mount).Find(); }
 
 }  // namespace belljar::plan

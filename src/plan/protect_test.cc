@@ -60,6 +60,22 @@ TEST_F(Protecting, AWorktreesNameOfItsRepository) {
   EXPECT_FALSE(Has(found.absent, ".git/hooks")) << "nothing can be made below a file that stays";
 }
 
+TEST_F(Protecting, SubmodulesOfSeveralParts) {
+  Write(".git/modules/libs/.hidden/hooks/x");
+  EXPECT_EQ(NamesOf(Find(Mounted()).present), Names{".git/modules/libs/.hidden/hooks"});
+}
+
+TEST_F(Protecting, WhatIsMadeInThePlaceOfAFileIsTold) {
+  Write(".config");
+  EXPECT_TRUE(Has(Find(Mounted()).absent, ".config/fish"));
+}
+
+TEST_F(Protecting, TooMuchToLookThroughIsTold) {
+  Write(".git/modules/a/config");
+  for (int i = 0; i < 10'001; ++i) fs::create_directory(root_ / ".git/modules" / std::to_string(i));
+  EXPECT_TRUE(Has(Find(Mounted()).unsearched, ".git/modules"));
+}
+
 TEST_F(Protecting, LinksAreTold) {
   fs::create_directories(root_ / "elsewhere");
   fs::create_symlink("elsewhere", root_ / ".vscode");
@@ -67,6 +83,7 @@ TEST_F(Protecting, LinksAreTold) {
   const ProtectedFiles found = Find(Mounted());
   EXPECT_TRUE(Has(found.links, ".vscode"));
   EXPECT_TRUE(Has(found.links, ".git"));
+  EXPECT_NE(std::ranges::find(found.links, ".git/config", &ProtectedFile::pattern), found.links.end());
   EXPECT_TRUE(found.present.empty());
 }
 

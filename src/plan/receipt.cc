@@ -99,6 +99,8 @@ void Writer::Namespaces() {
   }
   if (draft_.request.policy.files.protect.empty()) {
     Off("protected files", "files.protect is empty");
+  } else if (!draft_.OwnRoot()) {
+    Absent("protected files", "without mounts of its own a guest that may write a directory may write all of it");
   } else {
     Held("protected files", draft_.protected_paths.empty()
                                 ? "nothing is there to protect"

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "base/printable.h"
 #include "plan/protect.h"
 #include "plan/sections.h"
 #include "sys/files.h"
@@ -337,11 +340,20 @@ void FileView::HoldFast(const Mount& outer, std::string_view target, int slot) {
 // SECURITY: before mounts that lie inside this one, which are the policy's own word about a place in it.
 std::expected<void, CompileError> FileView::Protect(const Mount& mount, int slot) {
   const ProtectedFiles files = FindProtected(draft_.request.policy, mount);
+  const auto refuse = [](const std::vector<ProtectedFile>& those, std::string why) {
+    constexpr std::size_t kMostTold = 3;
+    std::set<std::string> patterns;
+    for (const ProtectedFile& file : those) patterns.insert(base::ShellWord(file.pattern));
+    if (patterns.size() > kMostTold) patterns = {"all"};
+    return std::unexpected(Mistake("protect " + those.front().source, std::move(why),
+                                   fmt::format("give it up with --unprotect {}, or mount another directory",
+                                               fmt::join(patterns, " --unprotect "))));
+  };
   if (!files.links.empty()) {
-    const std::string& name = files.links.front().name;
-    return std::unexpected(Mistake("protect " + files.links.front().source,
-                                   "it is a link, which a guest that may write the directory could replace",
-                                   fmt::format("give it up with --unprotect {}, or mount another directory", name)));
+    return refuse(files.links, "it is a link, which a guest that may write the directory could replace");
+  }
+  if (!files.unsearched.empty()) {
+    return refuse(files.unsearched, "it holds too many names to look through, or can't be read");
   }
   for (const ProtectedFile& file : files.present) HoldFast(mount, file.target, slot);
   for (const ProtectedFile& file : files.present) {

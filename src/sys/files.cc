@@ -107,8 +107,10 @@ std::optional<std::vector<std::string>> ListDirectory(const std::string& path, s
 }
 
 std::optional<std::string> ReadSmallFile(const std::string& path, std::size_t limit) {
-  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return std::nullopt;
+  // A pipe that somebody put there would never open, or never end.
+  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status{};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   // Most files read here are a few bytes: no buffer of the limit's size.
   std::string text;
   [[gnu::uninitialized]] char part[16384];

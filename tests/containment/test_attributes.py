@@ -5,6 +5,7 @@ import contextlib
 import errno
 import os
 import stat
+import subprocess
 
 import pytest
 
@@ -38,6 +39,25 @@ def test_attributes_of_read_only_files(form, what, data, victim):
     for way in ("chmod", "fchmod", "fchown", "futimens", "utimensat"):
         assert ways[way] == 0, f"outside, {way} must work"
     assert attributes_of(victim / what)[:4] != before[:4]
+
+
+@forms
+def test_attributes_of_other_files_stay_unread(form, victim):
+    """Landlock does not cover them, and where no mount hides the file either they would be there for all to read."""
+    secret = "hush-this-is-not-for-guests"
+    try:
+        os.setxattr(victim / "file", "user.token", secret.encode())
+    except OSError:
+        return  # There is no way to have any here.
+    code = ("import os, sys\nfor read in (lambda p: os.getxattr(p, 'user.token'), os.listxattr, "
+            "lambda p: os.getxattr(p, 'user.token', follow_symlinks=False), lambda p: os.listxattr(p, follow_symlinks=False)):\n"
+            "    try: print(read(sys.argv[1]))\n    except OSError as problem: print(problem)")
+    control = subprocess.run([harness.PYTHON, "-c", code, victim / "file"], capture_output=True, text=True)
+    assert secret in control.stdout and "user.token" in control.stdout
+    result = run_form(form, "--", harness.PYTHON, "-c", code, victim / "file")
+    assert result["stdout"].count("\n") == 4, result
+    if secret in result["stdout"] or "user.token']" in result["stdout"]:
+        raise harness.Escape(result["stdout"])
 
 
 SET_IDS = stat.S_ISUID | stat.S_ISGID

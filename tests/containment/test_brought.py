@@ -88,6 +88,30 @@ def test_what_is_withheld_names_its_flag(home):
     assert granted.stdout == "ran\n", granted
 
 
+def test_a_name_that_commands_the_terminal_is_shown_as_it_is(home):
+    """It is the target of a planted link, and stands in Belljar's own refusal."""
+    tool = home / "elsewhere" / "ev\x1b]0;owned\x07il\nbelljar: all is well; $(touch owned)"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    (home / "checkout/tool").symlink_to(tool)
+    for verb in ("run", "explain"):
+        done = subprocess.run([harness.BELLJAR, verb, "--", "./tool"], capture_output=True, cwd=home / "checkout", env=environment(home))
+        assert done.returncode == 125 and b"\\x1b" in done.stderr and b"\\x0abelljar: all is well" in done.stderr, done
+        assert done.stderr.count(b"\n") == 1 and not set(done.stderr) & {0x1b, 0x07}, done.stderr
+        assert b"--ro '" in done.stderr, "quoted for a shell"
+
+
+def test_a_pipe_instead_of_a_file_holds_nobody(home):
+    """pyenv's version file, as an attacker may make it: nobody will ever write into it."""
+    shims = home / "checkout/shims"
+    shims.mkdir()
+    shutil.copy2("/bin/true", shims / "tool")
+    os.mkfifo(home / "checkout/version")
+    done = harness.belljar("--", "tool", env=environment(home, PATH=f"{shims}:/usr/bin:/bin"))
+    assert done.returncode == 0, done
+
+
 def test_what_is_brought_is_told(home):
     """By explain before, and by the receipt after."""
     venv = home / "work/venv"

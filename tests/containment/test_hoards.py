@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("leftovers")
 
 LIMIT = 64  # MiB
 # No cgroup counts these; they are bounded by looking, or refused, also where there is no cgroup at all.
-UNCOUNTED = ["locks", "file-locks", "netlink", "unaccepted", "corked", "shared", "zeros"]
+UNCOUNTED = ["locks", "file-locks", "netlink", "unaccepted", "corked", "shared", "zeros", "options"]
 # Those that a cgroup counts. Where there is none, the receipt says that they are not. Entries of epoll are counted too, but
 # bounded by their number long before (test_entries_of_epoll).
 COUNTED = ["pairs", "datagrams", "pipes", "backlog", "notices", "messages", "semaphores", "page-tables", "attributes", "links"]
@@ -40,7 +40,7 @@ def test_what_no_cgroup_counts(kind, tmp_path):
     assert control.stdout == f"made {2 * LIMIT}\n", control
     result = hoard(kind)
     watched = not by_cgroup(result, "memory limit")
-    if kind == "file-locks" or (watched and kind == "zeros"):
+    if kind in ("file-locks", "options") or (watched and kind == "zeros"):
         assert result["stdout"].startswith("refused 0 errno"), result
     elif watched and kind == "shared":  # A quarter of the limit, all in all.
         made = int(re.fullmatch(r"refused (\d+) errno \d+\n", result["stdout"])[1])
@@ -60,6 +60,12 @@ def test_entries_of_epoll():
     assert control.stdout == "made 24\n", control
     result = run_json("--memory", "2G", "--wall", FAR, *inside("kernel", "hoard", "epoll", 24, "stay"))
     assert result.verdict == "out_of_memory" and "65,536 entries of epoll" in result["message"], result
+
+
+def test_groups_without_a_bound():
+    control = outside("hoard", "groups", 1)
+    assert control.stdout == "made 1\n", control
+    assert hoard("groups", size=1)["stdout"].startswith("refused 0 errno"), "of IPv6; those of IPv4 have a bound"
 
 
 if harness.IS_ROOT:  # Who has a cgroup.

@@ -1,7 +1,10 @@
 """What the tools of a writable mount's owner would execute later stays as it is, whatever a guest tries; and what it could only
 make anew is told."""
 
+import json
 import os
+import re
+import shlex
 import subprocess
 
 import pytest
@@ -89,6 +92,12 @@ def test_what_appears_is_told(project):
     assert result["appeared"] == [] and result["exit_code"] != 0 and (project / ".envrc").read_text() == "planted\n"
 
 
+def test_another_common_directory_is_told(project):
+    """Git takes config and hooks from where this file says; nothing is there to protect before it is made."""
+    result = run_json("--rw", f"{project}:/workspace", "--", "/bin/sh", "-c", "echo /workspace/mine > .git/commondir")
+    assert result["appeared"] == ["/workspace/.git/commondir"]
+
+
 def test_the_receipt_and_the_plan_tell(project):
     result = run_json("--rw", f"{project}:/workspace", "--", "/bin/true")
     assert "/workspace/.git/hooks" in harness.guard(result, "protected files")["by"]
@@ -96,6 +105,14 @@ def test_the_receipt_and_the_plan_tell(project):
     assert harness.guard(result, "protected files")["state"] == "off"
     plan = subprocess.run([harness.BELLJAR, "explain", "--rw", f"{project}:/workspace", "--", "true"], capture_output=True, text=True)
     assert f"mount {project}/.git/hooks at /workspace/.git/hooks, read-only" in plan.stdout
+
+
+if not harness.IS_ROOT:  # Root has mounts in every form.
+    def test_without_mounts_the_receipt_says_so(project):
+        done = subprocess.run([harness.guest("forbid_userns"), harness.BELLJAR, "run", "--json", "--rw", project, "--", "/bin/true"],
+                              capture_output=True, text=True)
+        line = harness.guard(json.loads(done.stdout), "protected files")
+        assert line["state"] == "absent" and line["reason"]
 
 
 def test_a_trace_names_the_grant(project):
@@ -110,6 +127,14 @@ def test_links_are_refused_with_what_to_do(project):
     (project / ".zshrc").symlink_to("main.c")
     result = run_json("--rw", f"{project}:/workspace", "--", "/bin/true")
     assert result.verdict == "refused" and "--unprotect .zshrc" in result["message"]
+    # What the hint says is enough, also for a directory that several names lie in.
+    os.rename(project / ".git", project / "elsewhere")
+    (project / ".git").symlink_to("elsewhere")
+    result = run_json("--rw", f"{project}:/workspace", "--", "/bin/true")
+    words = shlex.split(re.search(r"(--unprotect [^,]*),", result["message"])[1])
+    assert belljar("--rw", f"{project}:/workspace", *words, "--", "/bin/true").returncode == 0, words
+    (project / ".git").unlink()
+    os.rename(project / "elsewhere", project / ".git")
     assert belljar("--rw", f"{project}:/workspace", "--unprotect", ".zshrc", "--", "/bin/true").returncode == 0
 
 

@@ -1,6 +1,7 @@
 """One run with one fault in it, by the tracer fail_nth, and what was behind the wall if the guest ran nevertheless."""
 
 import collections
+import contextlib
 import errno
 import json
 import os
@@ -45,7 +46,10 @@ class Injected:
     def __init__(self, status, output, errors, log, wall):
         self.status, self.errors, self.wall = status, errors, wall
         lines = [line for line in output.splitlines() if line.startswith("{")]
-        self.result = json.loads(lines[-1]) if lines else None
+        self.result = None
+        with contextlib.suppress(json.JSONDecodeError):  # Half of one, where the write of the rest was made to fail.
+            self.result = json.loads(lines[-1]) if lines else None
+        assert self.result or not lines or status != ENDED, f"half a result, and no word of it: {output[-200:]!r}"
         self.calls, self.done, self.guests = [], None, set()
         for line in log.splitlines():
             words = line.split()

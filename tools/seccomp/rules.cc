@@ -52,6 +52,13 @@ Result<std::uint64_t> ParseNumber(std::string_view text) {
   return value;
 }
 
+Result<std::uint64_t> ParseTerm(std::string_view word) {
+  if (word.empty()) return std::unexpected("a value is missing");
+  if (std::isdigit(static_cast<unsigned char>(word.front()))) return ParseNumber(word);
+  if (const auto value = FindConstant(word)) return *value;
+  return std::unexpected(fmt::format("'{}' is not a constant that tools/seccomp/constants.cc knows", word));
+}
+
 /// Reads the words of one entry from left to right.
 class EntryParser {
  public:
@@ -94,13 +101,7 @@ Result<Action> EntryParser::TakeAction() {
   return Action{Verb::kDeny, *error, TakeIf("quiet") ? Notice::kQuiet : Notice::kReported};
 }
 
-Result<std::uint64_t> EntryParser::TakeTerm() {
-  const std::string_view word = Take();
-  if (word.empty()) return std::unexpected("a value is missing");
-  if (std::isdigit(static_cast<unsigned char>(word.front()))) return ParseNumber(word);
-  if (const auto value = FindConstant(word)) return *value;
-  return std::unexpected(fmt::format("'{}' is not a constant that tools/seccomp/constants.cc knows", word));
-}
+Result<std::uint64_t> EntryParser::TakeTerm() { return ParseTerm(Take()); }
 
 Result<std::uint64_t> EntryParser::TakeValue() {
   Result<std::uint64_t> value = TakeTerm();
@@ -123,8 +124,8 @@ Result<std::uint64_t> EntryParser::TakeMask(Width width) {
 Result<Range> EntryParser::TakeRange() {
   if (const std::size_t dots = Peek().find(".."); dots != std::string_view::npos) {
     const std::string_view word = Take();
-    const Result<std::uint64_t> first = ParseNumber(word.substr(0, dots));
-    const Result<std::uint64_t> last = ParseNumber(word.substr(dots + 2));
+    const Result<std::uint64_t> first = ParseTerm(word.substr(0, dots));
+    const Result<std::uint64_t> last = ParseTerm(word.substr(dots + 2));
     if (!first) return std::unexpected(first.error());
     if (!last) return std::unexpected(last.error());
     if (*first > *last) return std::unexpected(fmt::format("the range {} is upside down", word));

@@ -106,6 +106,37 @@ static int take_corked(void) {
   return 0;
 }
 
+// Headers for all that the socket will send; control messages of a level that nobody knows are kept unread.
+static int take_options(void) {
+  static union {
+    struct cmsghdr head;
+    char bytes[65000];
+  } options;
+  options.head = (struct cmsghdr){.cmsg_len = sizeof options, .cmsg_level = 12345, .cmsg_type = 1};
+  const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  if (setsockopt(fd, IPPROTO_IPV6, IPV6_2292PKTOPTIONS, &options, sizeof options) != 0) return -1;
+  made += sizeof options;
+  return 0;
+}
+
+// 200 bytes for each, at least.
+static int take_groups(void) {
+  static unsigned number;
+  const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  for (int i = 0; i < 1000; ++i) {
+    struct ipv6_mreq group = {.ipv6mr_interface = 1};
+    group.ipv6mr_multiaddr.s6_addr[0] = 0xff;
+    group.ipv6mr_multiaddr.s6_addr[1] = 0x02;
+    ++number;
+    memcpy(&group.ipv6mr_multiaddr.s6_addr[12], &number, sizeof number);
+    if (setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &group, sizeof group) != 0) return -1;
+    made += 200;
+  }
+  return 0;
+}
+
 static int take_shared(void) {
   char* memory = mmap(NULL, kMiB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return -1;
@@ -232,14 +263,12 @@ static const struct {
   const char* name;
   int (*take)(void);
 } kinds[] = {
-    {"locks", take_locks},           {"file-locks", take_file_locks},
-    {"netlink", take_netlink},       {"unaccepted", take_unaccepted},
-    {"corked", take_corked},         {"shared", take_shared},
-    {"zeros", take_zeros},           {"pairs", take_pairs},
-    {"datagrams", take_datagrams},   {"pipes", take_pipes},
-    {"backlog", take_backlog},       {"epoll", take_epoll},
-    {"notices", take_notices},       {"messages", take_messages},
-    {"semaphores", take_semaphores}, {"page-tables", take_page_tables},
+    {"locks", take_locks},           {"file-locks", take_file_locks}, {"netlink", take_netlink},
+    {"unaccepted", take_unaccepted}, {"corked", take_corked},         {"shared", take_shared},
+    {"options", take_options},       {"groups", take_groups},         {"zeros", take_zeros},
+    {"pairs", take_pairs},           {"datagrams", take_datagrams},   {"pipes", take_pipes},
+    {"backlog", take_backlog},       {"epoll", take_epoll},           {"notices", take_notices},
+    {"messages", take_messages},     {"semaphores", take_semaphores}, {"page-tables", take_page_tables},
     {"attributes", take_attributes}, {"links", take_links},
 };
 
