@@ -7,7 +7,7 @@
 #include <belljar/error.h>
 #include <belljar/run.h>
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library chose it
 class App;
 }
 

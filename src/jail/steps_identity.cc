@@ -40,7 +40,7 @@ int MapIds(Context& context, int proc, const char* prefix, const plan::Step& ste
   // Without privileges over the parent namespace a group map needs setgroups switched off first (user_namespaces(7)).
   char path[64];
   const size_t before = strlen(prefix);
-  memcpy(path, prefix, before);
+  memcpy(path, prefix, before + 1);
   const auto write = [&](const char* name, const char* text) {
     ++context.detail;
     memcpy(path + before, name, strlen(name) + 1);

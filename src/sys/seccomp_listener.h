@@ -8,7 +8,7 @@
 
 #include "base/unique_fd.h"
 
-struct seccomp_notif_resp;
+struct seccomp_notif_resp;  // NOLINT(readability-identifier-naming): the kernel chose it
 
 namespace belljar::sys {
 
