@@ -95,7 +95,7 @@ class Finder {
     place->second.durable |= durable;
   }
   bool Withheld(const std::string& path, const std::string& why) {
-    if (!HoldsSecrets(path, scene_.home)) return false;
+    if (!HoldsSecrets(path, scene_.home) && !SecretsBelow(path, scene_.home)) return false;
     Once(found_.withheld, fmt::format("{}: holds secrets", why));
     return true;
   }
@@ -120,6 +120,7 @@ class Finder {
       if (where == "/tmp" || where == "/var/tmp") return;
       return Once(found_.withheld, fmt::format("{}: {} as a whole is too much to grant", why, where));
     }
+    if (Withheld(where, why)) return;
     Put(writes_, {where, where, belljar::Access::kReadWrite}, why, there && access.use != Use::kRemove);
   }
 
@@ -131,7 +132,9 @@ class Finder {
         if (grant.mount.source == target) by_parent[Parent(target)].push_back(target);
       }
       for (const auto& [parent, targets] : by_parent) {
-        if (targets.size() < kMany || IsTooBroad(parent, scene_.home) || SecretsBelow(parent, scene_.home)) continue;
+        if (targets.size() < kMany || IsTooBroad(parent, scene_.home) || SecretsBelow(parent, scene_.home)) {
+          continue;
+        }
         const std::string why = fmt::format("{} of its files, as {}", targets.size(), grants.at(targets[0]).why);
         for (const std::string& target : targets) grants.erase(target);
         grants[parent] = {{parent, parent, belljar::Access::kReadOnly}, why};

@@ -62,7 +62,7 @@ std::optional<belljar::Mount> Offer(const std::string& host, const std::string& 
   const auto real = sys::RealPath(host);
   if (!real || IsKernelMade(*real) || HoldsSecrets(*real, scene.home) || HoldsSecrets(host, scene.home)) return {};
   const bool writes = access == belljar::Access::kReadWrite;
-  if (IsTooBroad(*real, scene.home) || (writes && IsSystem(*real))) return {};
+  if (IsTooBroad(*real, scene.home) || SecretsBelow(*real, scene.home) || (writes && IsSystem(*real))) return {};
   if (!(writes ? sys::IsWritable(*real) : sys::IsReadable(*real))) return {};
   if (!scene.can_move_mounts && *real != target) return {};
   return belljar::Mount{*real, target, access};
@@ -116,7 +116,9 @@ std::optional<std::string> ProtectedBy(const Access& access, const GrantScene& s
 std::string FileRule(const Access& access, bool granted, const GrantScene& scene) {
   const std::string& path = access.resolved;
   const std::string name = ErrorName(access.error);
-  if (HoldsSecrets(path, scene.home)) return fmt::format("holds secrets, so no grant is proposed ({})", name);
+  if (HoldsSecrets(path, scene.home) || SecretsBelow(path, scene.home)) {
+    return fmt::format("holds secrets, so no grant is proposed ({})", name);
+  }
   if (access.error == EROFS) {
     return IsSystem(path) ? fmt::format("the system's files are read-only ({})", name)
                           : fmt::format("read-only inside ({})", name);

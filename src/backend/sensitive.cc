@@ -63,10 +63,13 @@ bool HoldsSecrets(std::string_view path, std::string_view home) {
 }
 
 bool SecretsBelow(std::string_view path, std::string_view home) {
+  const auto lies_there = [&](const std::string& secret) {
+    return sys::IsWithin(secret, path) && sys::LinkStatus(secret).kind != sys::FileKind::kAbsent;
+  };
   const bool at_home = home.size() > 1 && std::ranges::any_of(kSecretsInHome, [&](std::string_view name) {
-                         return sys::IsWithin(std::string(home) + "/" + std::string(name), path);
+                         return lies_there(std::string(home) + "/" + std::string(name));
                        });
-  return at_home || std::ranges::any_of(kSecrets, [&](std::string_view secret) { return sys::IsWithin(secret, path); });
+  return at_home || std::ranges::any_of(kSecrets, [&](std::string_view name) { return lies_there(std::string(name)); });
 }
 
 bool IsTooBroad(std::string_view path, std::string_view home) {

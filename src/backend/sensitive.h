@@ -11,7 +11,7 @@ namespace belljar::backend {
 /// Holds keys, passwords or tokens, as ~/.ssh does; `home` is the caller's.
 bool HoldsSecrets(std::string_view path, std::string_view home);
 
-/// Something below it does.
+/// Something that is there below it does, or it itself.
 bool SecretsBelow(std::string_view path, std::string_view home);
 
 /// Too much to grant as a whole: /, /home, /etc, the caller's home directory …

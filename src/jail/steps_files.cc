@@ -213,9 +213,11 @@ int Mask(Context& context, const plan::Step& step) {
   const char* path = plan::Text(context.plan, step.text);
   auto cover = static_cast<plan::Cover>(step.value);
   int at = -1;
-  if (cover == plan::Cover::kWhatFits) {
-    at = OpenInRoot(context, path, O_PATH, kLinksInside);
-    if (at < 0) return errno == ENOENT ? 0 : -1;
+  if (cover == plan::Cover::kWhatFits || cover == plan::Cover::kPresent) {
+    // SECURITY: what has to be there and is not has been moved: somewhere else it would be seen.
+    const bool optional = cover == plan::Cover::kWhatFits;
+    at = OpenInRoot(context, path, O_PATH, optional ? kLinksInside : kNoLinks);
+    if (at < 0) return errno == ENOENT && optional ? 0 : -1;
     struct stat status;
     context.detail = 1;
     if (fstat(at, &status) != 0) return CloseKeepErrno(at, -1);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/netlink.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -107,6 +108,20 @@ int Terminal(Context& context) {
   return sent;
 }
 
+int SocketDiag(Context& context) {
+  const int diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+  // A kernel without it: the parent takes the worst for granted.
+  if (diag < 0) return errno == EPROTONOSUPPORT ? 0 : -1;
+  plan::Report report = {};
+  report.kind = plan::ReportKind::kSocketDiag;
+  context.detail = 1;
+  const int sent = SendReport(context, report, diag);
+  const int saved = errno;
+  close(diag);
+  errno = saved;
+  return sent;
+}
+
 // Closes all descriptors from `first` on but those in `keep`, which it sorts.
 int CloseAllBut(int* keep, int count, unsigned first) {
   for (int i = 1; i < count; ++i) {  // Insertion sort: a handful.
@@ -200,6 +215,7 @@ int DoIdentityStep(Context& context, const plan::Step& step) {
     case plan::Op::kHostname: return sethostname(text, strlen(text));
     case plan::Op::kLoopback: return BringLoopbackUp();
     case plan::Op::kJoinNetwork: return JoinNetwork(context);
+    case plan::Op::kSocketDiag: return SocketDiag(context);
     case plan::Op::kTerminal: return Terminal(context);
     case plan::Op::kSetIds: return SetIds(context, step);
     case plan::Op::kUserNamespace: return UserNamespace(context, step);

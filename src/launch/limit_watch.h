@@ -20,6 +20,8 @@ class LimitWatch {
 
   LimitWatch(const Sandbox& sandbox, const plan::CompiledPlan& plan, const Limits& limits);
 
+  /// By which the sandbox's sockets are looked at.
+  void SeeSockets(base::UniqueFd diag) { uncounted_.SeeSockets(std::move(diag)); }
   /// The command runs from now on.
   void Start(std::uint64_t now);
   /// Looks at what is due; kNone, or the first reason to end the run that was found.

@@ -67,6 +67,10 @@ Expected<void> Sandbox::AwaitPrepared() {
       return std::unexpected(sys::ErrnoError("prepare a sandbox", ETIMEDOUT));
     }
     if (told.report.kind == plan::ReportKind::kPrepared) return {};
+    if (told.report.kind == plan::ReportKind::kSocketDiag) {
+      socket_diag = std::move(told.fd);
+      continue;
+    }
     if (told.report.kind != plan::ReportKind::kListener) {
       const std::string step = plan::DescribeStep(plan_->plan(), told.report.step);
       return std::unexpected(sys::ErrnoError("prepare a sandbox: " + step, told.report.error));

@@ -41,7 +41,8 @@ class Sandbox {
   base::UniqueFd input;    ///< Write end of the command's standard input; invalid for Input::kNone.
   base::UniqueFd output;   ///< Read ends.
   base::UniqueFd error;
-  base::UniqueFd listener;  ///< Of refused calls; only in a prepared sandbox, others send it later.
+  base::UniqueFd listener;     ///< Of refused calls; only in a prepared sandbox, others send it later.
+  base::UniqueFd socket_diag;  ///< As listener: a view of the sandbox's sockets.
   sys::Cgroup cgroup;
   bool only_init_is_left = false;  ///< Init has said so: whoever ends it leaves no orphans.
 

@@ -73,6 +73,7 @@ class Supervisor {
   void StartTracing(pid_t command);
   void PumpOutput(OutputPump& pump, base::UniqueFd& source, Source source_tag, Source target_tag,
                   bool& waits_for_target);
+  void WatchSource(const base::UniqueFd& source, Source tag);
   void PumpInput();
   void Kill(KillReason reason);
   std::uint64_t CheckTimers();
@@ -91,7 +92,7 @@ class Supervisor {
   TerminalSettings terminal_settings_;
   OutputPump out_, err_;
   InputPump in_;
-  bool out_waits_ = false, err_waits_ = false;
+  bool out_waits_ = false, err_waits_ = false, in_waits_ = false;  // For their targets.
   Notices notices_;
   std::unique_ptr<Tracer> tracer_;
   Observed observed_;
@@ -147,15 +148,15 @@ void Supervisor::PumpOutput(OutputPump& pump, base::UniqueFd& source, Source sou
   const Flow flow = pump.Pump();
   if (waits_for_target && flow != Flow::kWaitForTarget) {
     Unwatch(pump.target());
-    Watch(source.get(), source_tag, EPOLLIN);
     waits_for_target = false;
+    WatchSource(source, source_tag);
   }
   switch (flow) {
     case Flow::kWaitForSource: return;
     case Flow::kWaitForTarget:
       if (waits_for_target) return;
       waits_for_target = true;
-      Unwatch(source.get());  // Not merely masked: a hang-up would be reported again and again.
+      WatchSource(source, source_tag);
       Watch(pump.target(), target_tag, EPOLLOUT);
       return;
     case Flow::kOverLimit: Kill(KillReason::kOutput); [[fallthrough]];
@@ -166,13 +167,25 @@ void Supervisor::PumpOutput(OutputPump& pump, base::UniqueFd& source, Source sou
   }
 }
 
+// What the guest writes to. A terminal is also what it reads from, by the same descriptor.
+void Supervisor::WatchSource(const base::UniqueFd& source, Source tag) {
+  const bool is_terminal = &source == &terminal_;
+  const bool waits = tag == kErr ? err_waits_ : out_waits_;
+  const std::uint32_t events = (waits ? 0U : EPOLLIN) | (is_terminal && in_waits_ ? EPOLLOUT : 0U);
+  if (events != 0) return Watch(source.get(), tag, events);
+  Unwatch(source.get());  // Not merely masked: a hang-up would be reported again and again.
+}
+
 void Supervisor::PumpInput() {
   const base::UniqueFd& target = terminal_.valid() ? terminal_ : sandbox_.input;
   if (!target.valid()) {
     if (in_.source() >= 0 && in_.source_can_wait()) Unwatch(in_.source());
     return;
   }
-  switch (in_.Pump()) {
+  const Flow flow = in_.Pump();
+  const bool waited = std::exchange(in_waits_, flow == Flow::kWaitForTarget);
+  if (terminal_.valid() && waited != in_waits_) WatchSource(terminal_, kOut);
+  switch (flow) {
     case Flow::kWaitForSource:
       if (!terminal_.valid()) Unwatch(in_.target());
       Watch(in_.source(), kInSource, EPOLLIN);
@@ -214,6 +227,7 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
       notices_.Listen(std::move(fd));
       Watch(notices_.fd(), kListener, EPOLLIN);
       return;
+    case plan::ReportKind::kSocketDiag: return limits_.SeeSockets(std::move(fd));
     case plan::ReportKind::kTraceMe: return StartTracing(sender);
     case plan::ReportKind::kStarted: {
       observed_.started = true;
@@ -281,6 +295,10 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
       Unwatch(sandbox_.pidfd.get());
       return;
     case kOut:
+      // Room in the guest's terminal for what was typed; or it hung up, which the pump finds out.
+      if (terminal_.valid() && in_waits_ && (events & (EPOLLOUT | EPOLLHUP)) != 0) PumpInput();
+      if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+      [[fallthrough]];
     case kOutTarget: return PumpOutput(out_, output, kOut, kOutTarget, out_waits_);
     case kErr:
     case kErrTarget: return PumpOutput(err_, sandbox_.error, kErr, kErrTarget, err_waits_);
@@ -345,6 +363,7 @@ Outcome Supervisor::Run() {
     notices_.Listen(std::move(sandbox_.listener));
     Watch(notices_.fd(), kListener, EPOLLIN);
   }
+  limits_.SeeSockets(std::move(sandbox_.socket_diag));
   if (options_.cancel != nullptr) Watch(options_.cancel->fd(), kCancel, EPOLLIN);
   const bool v1 = sandbox_.cgroup.version() == sys::CgroupVersion::kV1;
   if (sandbox_.cgroup.oom_event_fd() >= 0) {

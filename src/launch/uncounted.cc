@@ -12,6 +12,8 @@
 #include "launch/watcher.h"
 #include "sys/files.h"
 #include "sys/proc_text.h"
+#include "sys/process.h"
+#include "sys/socket_diag.h"
 
 namespace belljar::launch {
 namespace {
@@ -20,7 +22,13 @@ constexpr std::uint64_t kSocketBytes = 4096;  // The socket itself and a packet,
 constexpr std::uint64_t kLockBytes = 256;     // struct file_lock is 200 to 216.
 constexpr std::uint64_t kMostLocks = 16'384;
 constexpr std::uint64_t kMostPolled = 65'536;  // A host of 512 MiB lets one user have twice as many.
-constexpr std::uint64_t kMostFiles = 10'000;   // At one look; some 5 µs each.
+// All that one user namespace may have is 8,192, but each descriptor of an instance tells of all of them again, and the
+// kernel takes 2 µs for each.
+constexpr std::uint64_t kMostMarks = 16 * 8192;
+constexpr std::uint64_t kLookNs = 5'000'000;  // At open files, at one look.
+// Where only the payload of TCP is told: the least that the kernel spends on a byte of it, which may have a packet of
+// its own.
+constexpr std::uint64_t kPerTcpByte = 1280;
 // The guest's open files are looked through when the kernel has grown by this, all of the host; and after this time all
 // the same, as what one guest takes may be hidden by what another gives back.
 constexpr std::uint64_t kGrowth = 16ULL << 20;
@@ -48,22 +56,72 @@ bool ForEachLine(const std::string& path, Visit visit) {
   return true;
 }
 
-// What one socket can hold at most: the largest buffers that the host lets anybody ask for, which are doubled.
-std::uint64_t LargestSocket() {
-  constexpr std::uint64_t kUnknown = 16ULL << 20;  // Not shown in network namespaces before Linux 6.
-  std::uint64_t largest = 0;
-  for (const char* name : {"rmem_max", "wmem_max"}) {
-    const auto text = sys::ReadSmallFile(std::string("/proc/sys/net/core/") + name, 64);
-    largest += text ? 2 * sys::FirstNumber(*text) : kUnknown;
-  }
-  return std::max<std::uint64_t>(1, largest);
+// The last of three numbers, as in tcp_rmem.
+std::uint64_t LastNumber(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  const std::size_t before = text.find_last_of(" \t");
+  return sys::FirstNumber(before == std::string_view::npos ? text : text.substr(before + 1));
 }
 
-bool TooMany(const Uncounted& found) { return found.locks > kMostLocks || found.polled > kMostPolled; }
+// What one socket can hold at most: the largest buffers that the host lets anybody ask for, which are doubled, or gives
+// to TCP by itself.
+std::uint64_t LargestSocket() {
+  constexpr std::uint64_t kUnknown = 16ULL << 20;  // Not shown in network namespaces before Linux 6.
+  static const std::uint64_t largest = [] {
+    std::uint64_t bytes = 1;
+    for (const char* way : {"rmem", "wmem"}) {
+      const auto asked = sys::ReadSmallFile(fmt::format("/proc/sys/net/core/{}_max", way), 64);
+      const auto given = sys::ReadSmallFile(fmt::format("/proc/sys/net/ipv4/tcp_{}", way), 64);
+      bytes += std::max(asked ? 2 * sys::FirstNumber(*asked) : kUnknown, given ? LastNumber(*given) : kUnknown);
+    }
+    return bytes;
+  }();
+  return largest;
+}
 
-// Adds what the open files of one process have to `found`, and their number to `files_seen`. Threads share their open
-// files (profiles/kernel.seccomp sees to it), but the first of them may have ended.
-void AddFilesOf(pid_t pid, Uncounted& found, std::uint64_t& files_seen) {
+std::uint64_t QueuedTcpBytes(std::string_view line) {
+  return std::min(sys::QueuedBytes(line) * kPerTcpByte, LargestSocket());
+}
+
+// A quarter of what all of the host may have.
+std::uint64_t MostOrphans() {
+  static const std::uint64_t most = sys::MostTcpOrphans() / 4;
+  return most;
+}
+
+bool TooMany(const Uncounted& found) {
+  return found.locks > kMostLocks || found.polled > kMostPolled || found.marks > kMostMarks;
+}
+
+}  // namespace
+
+bool UncountedWatch::LookAtSockets(Uncounted& seen) const {
+  const std::string net = fmt::format("/proc/{}/net/", init_);
+  const auto summary = sys::ReadSmallFile(net + "sockstat", 4096);
+  if (!summary) return false;
+  const std::uint64_t count = sys::KeyedNumber(*summary, "sockets: used");
+  // The lists are slow to read, whoever's they are: not before there is something to find.
+  if (count == 0 || (count <= enough_ / LargestSocket() && count <= MostOrphans())) return true;
+  std::uint64_t& bytes = seen.socket_bytes;
+  bytes = count * kSocketBytes;
+  const auto add = [&](const char* name, std::uint64_t (*queued)(std::string_view)) {
+    if (bytes > enough_) return;
+    (void)ForEachLine(net + name, [&](std::string_view line) { return (bytes += queued(line)) <= enough_; });
+  };
+  add("netlink", sys::QueuedNetlinkBytes);
+  for (const char* name : {"udp", "udp6"}) add(name, sys::QueuedBytes);
+  if (const auto tcp = sys::LookAtTcp(diag_)) {
+    bytes += tcp->bytes;
+    seen.orphans = tcp->orphans;
+  } else {
+    for (const char* name : {"tcp", "tcp6"}) add(name, QueuedTcpBytes);
+  }
+  return true;
+}
+
+// Adds what the open files of one process have to what was found. False when the time was up before all were seen.
+// Threads share their open files (profiles/kernel.seccomp sees to it), but the first of them may have ended.
+bool UncountedWatch::SweepProcess(pid_t pid, std::uint64_t deadline) {
   constexpr std::size_t kMost = 1U << 20;
   const auto list = [](const std::string& path) {
     return sys::ListDirectory(path, kMost).value_or(std::vector<std::string>());  // Gone, or of no use to it any more.
@@ -71,37 +129,24 @@ void AddFilesOf(pid_t pid, Uncounted& found, std::uint64_t& files_seen) {
   const std::string tasks = fmt::format("/proc/{}/task/", pid);
   for (const std::string& task : list(tasks)) {
     const std::string files = tasks + task + "/fdinfo/";
-    const std::vector<std::string> open = list(files);
-    for (const std::string& fd : open) {
-      (void)ForEachLine(files + fd, [&](std::string_view line) {
-        if (sys::IsRecordLock(line)) ++found.locks;
-        if (sys::IsPolledFile(line)) ++found.polled;
-        return !TooMany(found);
+    std::vector<int> open;
+    for (const std::string& name : list(files)) open.push_back(std::atoi(name.c_str()));
+    std::ranges::sort(open);
+    for (const int fd : open) {
+      if (fd <= swept_fd_) continue;
+      (void)ForEachLine(files + std::to_string(fd), [&](std::string_view line) {
+        if (sys::IsRecordLock(line)) ++found_.locks;
+        if (sys::IsPolledFile(line)) ++found_.polled;
+        if (sys::IsInotifyMark(line)) ++found_.marks;
+        return !TooMany(found_);
       });
-      if (TooMany(found)) return;
+      swept_fd_ = fd;
+      if (TooMany(found_) || sys::NowNs() >= deadline) return false;
     }
-    files_seen += open.size();
     if (!open.empty()) break;
   }
-}
-
-}  // namespace
-
-std::optional<std::uint64_t> UncountedWatch::SocketBytes() const {
-  const std::string net = fmt::format("/proc/{}/net/", init_);
-  const auto summary = sys::ReadSmallFile(net + "sockstat", 4096);
-  if (!summary) return std::nullopt;
-  const std::uint64_t count = sys::KeyedNumber(*summary, "sockets: used");
-  // The lists of TCP are slow to read, whoever's they are: not before there is something to find.
-  if (count == 0 || count <= enough_ / LargestSocket()) return 0;
-  std::uint64_t bytes = count * kSocketBytes;
-  const auto add = [&](const char* name, std::uint64_t (*queued)(std::string_view)) {
-    if (bytes > enough_) return;
-    (void)ForEachLine(net + name, [&](std::string_view line) { return (bytes += queued(line)) <= enough_; });
-  };
-  add("netlink", sys::QueuedNetlinkBytes);
-  for (const char* name : {"udp", "udp6", "tcp", "tcp6"}) add(name, sys::QueuedBytes);
-  return bytes;
+  swept_fd_ = -1;
+  return true;
 }
 
 bool UncountedWatch::LookAtFiles(std::uint64_t now, Uncounted& seen) {
@@ -112,14 +157,13 @@ bool UncountedWatch::LookAtFiles(std::uint64_t now, Uncounted& seen) {
   if (swept_at_ == 0) swept_at_ = now;
   if (slab - least_slab_ < kGrowth && now - swept_at_ < kSweepNs) return true;
   // Not from /proc/locks: whoever reads it stops all locking on the host each time, and it holds everybody's. A guest
-  // may have very many files open: some of its processes now and others at the next look, for a bounded time each.
+  // may have very many files open, or such as take long to describe: some now and others at the next look.
   const std::vector<pid_t> tree = PidsOfTree(init_);
-  std::uint64_t files = 0;
-  for (; swept_ < tree.size() && files < kMostFiles && !TooMany(found_); ++swept_) {
-    AddFilesOf(tree[swept_], found_, files);
-  }
+  const std::uint64_t deadline = sys::NowNs() + kLookNs;
+  while (swept_ < tree.size() && SweepProcess(tree[swept_], deadline)) ++swept_;
   seen.locks = found_.locks;
   seen.polled = found_.polled;
+  seen.marks = found_.marks;
   if (swept_ >= tree.size()) {
     swept_ = 0;
     found_ = {};
@@ -131,17 +175,13 @@ bool UncountedWatch::LookAtFiles(std::uint64_t now, Uncounted& seen) {
 
 std::optional<Uncounted> UncountedWatch::Look(std::uint64_t now) {
   Uncounted seen;
-  if (sockets_ == Sockets::kOwn) {
-    const auto bytes = SocketBytes();
-    if (!bytes) return std::nullopt;
-    seen.socket_bytes = *bytes;
-  }
+  if (sockets_ == Sockets::kOwn && !LookAtSockets(seen)) return std::nullopt;
   if (!LookAtFiles(now, seen)) return std::nullopt;
   return seen;
 }
 
 KillReason UncountedWatch::Judge(const Uncounted& seen) const {
-  if (TooMany(seen)) return KillReason::kObjects;
+  if (TooMany(seen) || seen.orphans > MostOrphans()) return KillReason::kObjects;
   return seen.socket_bytes + seen.locks * kLockBytes > enough_ ? KillReason::kUncounted : KillReason::kNone;
 }
 

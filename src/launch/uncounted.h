@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/unique_fd.h"
 #include "launch/verdict.h"
 
 namespace belljar::launch {
@@ -22,6 +23,8 @@ struct Uncounted {
   std::uint64_t socket_bytes = 0;  ///< In the buffers of sockets other than unix ones. 0 while they are few.
   std::uint64_t locks = 0;         ///< Record locks. 0 when they were not looked at.
   std::uint64_t polled = 0;        ///< Entries of epoll. 0 when they were not looked at.
+  std::uint64_t marks = 0;         ///< Lines about inotify that had to be read. As above.
+  std::uint64_t orphans = 0;       ///< TCP connections that were closed and are not done. 0 while they are few.
 };
 
 /// Whose network the guest is in: of a shared one nobody can tell which sockets are the guest's.
@@ -32,21 +35,26 @@ class UncountedWatch {
   UncountedWatch(pid_t init, Sockets sockets, std::uint64_t memory_limit)
       : init_(init), sockets_(sockets), enough_(memory_limit / 2) {}
 
-  /// Nothing where it can't be seen.
+  /// By which TCP is looked at; without it (an older kernel) its queues count as full.
+  void SeeSockets(base::UniqueFd diag) { diag_ = std::move(diag); }
+  /// Nothing where it can't be seen. Bounded in time, whatever the guest has open: the rest is for the next look.
   std::optional<Uncounted> Look(std::uint64_t now);
   /// kUncounted when it is more than half as much as the memory limit; kObjects when it is more of one kind than any
   /// program has use for.
   KillReason Judge(const Uncounted& seen) const;
 
  private:
-  std::optional<std::uint64_t> SocketBytes() const;
+  bool LookAtSockets(Uncounted& seen) const;
   bool LookAtFiles(std::uint64_t now, Uncounted& seen);
+  bool SweepProcess(pid_t pid, std::uint64_t deadline);
 
   pid_t init_;
   Sockets sockets_;
   std::uint64_t enough_;
-  std::uint64_t swept_at_ = 0;                    ///< When all open files were looked at last.
-  std::size_t swept_ = 0;                         ///< Processes that were looked at since the last sweep began.
+  std::uint64_t swept_at_ = 0;  ///< When all open files were looked at last.
+  std::size_t swept_ = 0;       ///< Processes that were looked at since the last sweep began.
+  int swept_fd_ = -1;           ///< Of the next one, the last descriptor that was.
+  base::UniqueFd diag_;
   Uncounted found_;                               ///< What their open files had.
   std::uint64_t least_slab_ = ~std::uint64_t{0};  ///< Memory of the kernel, all of the host, when it was smallest.
 };

@@ -51,8 +51,10 @@ void SetKilled(KillReason reason, const Policy& policy, Result& result) {
     case KillReason::kObjects:
       result.verdict = Verdict::kOutOfMemory;
       result.message =
-          "made the kernel keep more than 16,384 record locks or 65,536 entries of epoll; no policy allows more, since "
-          "other programs of its user share them: use fewer";
+          "made the kernel keep more than 16,384 record locks, 65,536 entries of epoll, a quarter of the host's "
+          "orphaned "
+          "TCP connections, or descriptors of inotify with 131,072 watches in all; no policy allows more, since other "
+          "programs of its user share them: use fewer";
       return;
     case KillReason::kProcesses:
       result.verdict = Verdict::kProcessLimit;

@@ -20,7 +20,7 @@ enum class KillReason : std::uint8_t {
   kCpuTime,
   kMemory,
   kUncounted,  ///< Of what the kernel holds for it and no cgroup counts.
-  kObjects,    ///< More record locks or entries of epoll than a run may have, whatever its policy.
+  kObjects,    ///< More record locks, entries of epoll or the like than a run may have, whatever its policy.
   kProcesses,
   kDisk,
   kOutput,

@@ -147,6 +147,8 @@ Texts DescribeIdentity(const LaunchPlan& plan, const Step& step) {
       return {"join the network namespace that the janitor made",
               "loopback is up for local servers; no route leads out"};
     case Op::kLoopback: return {"bring the sandbox's own loopback up", "local servers work; no route leads out"};
+    case Op::kSocketDiag:
+      return {"hand out a view of the sandbox's sockets", "memory in their buffers is counted, which cgroups don't"};
     case Op::kTerminal:
       return {"open a pseudo-terminal of the sandbox", "no descriptor of the caller's terminal gets inside"};
     case Op::kSubreaper: return {"adopt orphans", "detached children are found and killed"};

@@ -84,6 +84,7 @@ void AddPrivilegeDrop(Draft& draft) {
   Builder& builder = draft.builder;
   if (draft.OwnRoot()) builder.Add(Op::kHostname, {.text = "belljar"});
   if (draft.own_network) builder.Add(draft.out.janitor_makes_network ? Op::kJoinNetwork : Op::kLoopback);
+  if (draft.own_network && draft.out.watches_uncounted) builder.Add(Op::kSocketDiag);
   if (draft.request.streams == Streams::kTerminal) builder.Add(Op::kTerminal);
   AddLimits(draft);
   AddLandlock(draft);

@@ -36,13 +36,14 @@ enum class Op : std::uint16_t {
   kProc,        ///< text: target
   kDevpts,      ///< text: target
   kMaskSource,  ///< text: path of an empty, unreadable directory that is mounted there and covers others
-  kMask,        ///< text: path, value: Cover, more: path of the mask source; absent is fine
+  kMask,        ///< text: path, value: Cover, more: path of the mask source; absent is fine but for kPresent
   kReadOnly,    ///< text: path of a mount that becomes read-only
   kSealRoot,    ///< The root becomes read-only.
   kPivot,       ///< The root becomes "/", the host's tree is detached.
   kHostname,    ///< text
   kLoopback,
   kJoinNetwork,       ///< The network namespace that the janitor made meanwhile, its loopback up.
+  kSocketDiag,        ///< Send the caller a socket by which it sees what the sandbox's sockets hold.
   kTerminal,          ///< Open a pseudo-terminal of the sandbox and send its master to the caller.
   kRlimit,            ///< value: resource, more_value: the limit
   kAffinity,          ///< value: how many CPUs
@@ -74,7 +75,12 @@ enum class Reach : std::uint64_t {
   kDirect,   ///< Nothing of the guest's is mounted yet, so there is nothing to guard against.
 };
 
-enum class Cover : std::uint64_t { kFile, kDirectory, kWhatFits };
+enum class Cover : std::uint64_t {
+  kFile,
+  kDirectory,
+  kWhatFits,  ///< Whichever of the two it is, also behind a link.
+  kPresent,   ///< Whichever of the two it is. It has to be there, by this very path.
+};
 
 /// The first step of the command's part; everything before it is init's.
 inline constexpr Op kFirstCommandOp = Op::kNewSession;
@@ -163,6 +169,7 @@ enum class ReportKind : std::uint32_t {
   kPrepared,     ///< all steps before the command are done; init waits for the command
   kTerminal,     ///< carries the pseudo-terminal's master
   kListener,     ///< carries the seccomp listener
+  kSocketDiag,   ///< carries a socket of NETLINK_SOCK_DIAG in the sandbox's network namespace
   kTraceMe,      ///< sent by the command itself, which waits to be traced; carries its credentials
   kStarted,      ///< sent by the command itself: its own program is the next that runs
   kEnded,        ///< status, usage; nothing but init is left in the sandbox

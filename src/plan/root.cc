@@ -14,6 +14,7 @@
 #include "plan/protect.h"
 #include "plan/sections.h"
 #include "sys/files.h"
+#include "sys/mount_table.h"
 #include "sys/process.h"
 
 namespace belljar::plan {
@@ -57,7 +58,11 @@ enum class Place : std::uint8_t {
 
 class FileView {
  public:
-  explicit FileView(Draft& draft) : draft_(draft), builder_(draft.builder) {}
+  explicit FileView(Draft& draft) : draft_(draft), builder_(draft.builder) {
+    if (!draft.request.policy.files.mounts.empty()) kernel_mounts_ = sys::KernelMounts();
+  }
+
+  const std::vector<std::string>& kernel_mounts() const { return kernel_mounts_; }
 
   void MakeParents(std::string_view path) {
     for (std::size_t slash = path.find('/', 1); slash != std::string_view::npos; slash = path.find('/', slash + 1)) {
@@ -106,19 +111,25 @@ class FileView {
  private:
   std::expected<void, CompileError> Protect(const Mount& mount, int slot);
   void HoldFast(const Mount& outer, std::string_view target, int slot);
-  // The whole host, mounted somewhere below: without what none of its parts may be mounted as.
-  void HideKernelTrees(const std::string& target) {
-    for (const char* kernel : kKernelTrees) {
-      builder_.Add(
-          Op::kMask,
-          {.text = target + kernel, .more = kMaskSource, .value = static_cast<std::uint64_t>(Cover::kWhatFits)});
+  // SECURITY: a directory may have another system's /proc, or the host's own, mounted somewhere in it.
+  void HideKernelMounts(const Mount& mount) {
+    const std::string source = mount.source == "/" ? "" : mount.source;
+    for (const std::string& at : kernel_mounts_) {
+      if (!sys::IsWithin(at, mount.source)) continue;
+      Hide(mount.target + at.substr(source.size()), Cover::kPresent);
     }
+    if (!source.empty()) return;
+    for (const char* kernel : kKernelTrees) Hide(mount.target + kernel, Cover::kWhatFits);
+  }
+  void Hide(const std::string& path, Cover cover) {
+    builder_.Add(Op::kMask, {.text = path, .more = kMaskSource, .value = static_cast<std::uint64_t>(cover)});
   }
 
   Draft& draft_;
   Builder& builder_;
   std::vector<std::string> made_;
   std::vector<std::string> held_;
+  std::vector<std::string> kernel_mounts_;
 };
 
 void FileView::System() {
@@ -294,7 +305,7 @@ CompileError Mistake(std::string step, std::string message, std::string hint) {
 }
 
 // A source must be there and be what it is called: a link in its path may be an earlier guest's.
-std::expected<void, CompileError> CheckSource(const Mount& mount) {
+std::expected<void, CompileError> CheckSource(const Mount& mount, Form form, std::vector<std::string> kernel) {
   const auto real = sys::RealPath(mount.source);
   if (!real) {
     return std::unexpected(Mistake("mount " + mount.source, "no such file or directory, or it can't be looked at",
@@ -304,11 +315,17 @@ std::expected<void, CompileError> CheckSource(const Mount& mount) {
     return std::unexpected(Mistake("mount " + mount.source, "it is, or goes through, a link to " + *real,
                                    "write " + *real + " if that is what you mean"));
   }
-  for (const char* kernel : kKernelTrees) {
-    if (!sys::IsWithin(*real, kernel)) continue;
-    return std::unexpected(Mistake("mount " + mount.source,
-                                   "nothing of the host's " + std::string(kernel) + " can be mounted",
-                                   "the guest has a /proc and /dev of its own"));
+  kernel.insert(kernel.end(), kKernelTrees.begin(), kKernelTrees.end());
+  for (const std::string& tree : kernel) {
+    if (sys::IsWithin(*real, tree)) {
+      return std::unexpected(Mistake("mount " + mount.source, "nothing of the host's " + tree + " can be mounted",
+                                     "the guest has a /proc and /dev of its own"));
+    }
+    // Where nothing can be mounted nothing can be covered either.
+    if (form == Form::kLandlockOnly && sys::IsWithin(tree, *real)) {
+      return std::unexpected(
+          Mistake("mount " + mount.source, "the kernel shows the host in " + tree, "name the parts that are needed"));
+    }
   }
   return {};
 }
@@ -407,7 +424,7 @@ std::expected<void, CompileError> FileView::Mounts() {
     if (outer != nullptr) HoldFast(*outer, mount.target, slots[outer->target]);
     BindTree(mount.source, mount.target, mount.access == Access::kReadWrite ? kWritableTree : kReadOnlyTree,
              status.kind, Reach::kGuarded, place, slot);
-    if (mount.source == "/") HideKernelTrees(mount.target);
+    if (status.kind == sys::FileKind::kDirectory) HideKernelMounts(mount);
     if (mount.access == Access::kReadWrite && status.kind == sys::FileKind::kDirectory) {
       if (auto done = Protect(mount, slot); !done) return done;
     }
@@ -418,7 +435,7 @@ std::expected<void, CompileError> FileView::Mounts() {
       return std::unexpected(Mistake("hide " + path, mount.target + " is writable, so the guest could move it away",
                                      "mount that part of it read-only, or do not mount it"));
     }
-    builder_.Add(Op::kMask, {.text = path, .more = kMaskSource, .value = static_cast<std::uint64_t>(Cover::kWhatFits)});
+    Hide(path, Cover::kWhatFits);
   }
   return {};
 }
@@ -429,7 +446,7 @@ std::expected<void, CompileError> AddFiles(Draft& draft) {
   Builder& builder = draft.builder;
   FileView view(draft);
   for (const Mount& mount : draft.request.policy.files.mounts) {
-    if (auto good = CheckSource(mount); !good) return good;
+    if (auto good = CheckSource(mount, draft.choice.form, view.kernel_mounts()); !good) return good;
   }
   if (draft.choice.form == Form::kNamespaces) {
     if (auto good = CheckWorkdir(draft.workdir); !good) return good;

@@ -93,7 +93,10 @@ bool IsHomes(const std::string& prefix, const std::string& home) {
 
 bool IsOurs(const std::string& path) {
   const sys::FileStatus status = sys::LinkStatus(path);
-  const bool anybodys = (status.mode & S_IWOTH) != 0 && status.kind != FileKind::kSymlink;  // All links say 0777.
+  // A group of one's own, as most distributions give to each user, has no other members; of any other group who knows.
+  const bool own_group = status.gid == 0 || (status.gid == ::getegid() && status.gid == ::geteuid());
+  const mode_t others = own_group ? S_IWOTH : S_IWOTH | S_IWGRP;
+  const bool anybodys = (status.mode & others) != 0 && status.kind != FileKind::kSymlink;  // All links say 0777.
   return (status.uid == 0 || status.uid == ::geteuid()) && !anybodys;
 }
 
@@ -116,7 +119,7 @@ std::expected<Toolchain, Withheld> FindToolchain(const Policy& policy, const std
   }
   if (named == Named::kByLink) {
     for (const std::string& path : {prefix, directory, program}) {
-      if (!IsOurs(path)) return withheld(path + " belongs to somebody else, or anybody may write it");
+      if (!IsOurs(path)) return withheld(path + " belongs to somebody else, or others may write it");
     }
     for (const Mount& mount : policy.files.mounts) {
       if (mount.access == Access::kReadWrite && sys::IsWithin(prefix, mount.source)) {

@@ -126,6 +126,7 @@ void KeepNetwork(Surgery& cut) {
   cut.head().clone_flags &= ~static_cast<std::uint32_t>(CLONE_NEWNET);
   cut.plan().janitor_makes_network = false;
   cut.Drop(Op::kJoinNetwork, Op::kLoopback);
+  cut.Drop(Op::kSocketDiag);
 }
 
 // The host's directories in place of the few that a root from nothing has, all of them as writable as on the host.

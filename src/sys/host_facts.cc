@@ -10,6 +10,8 @@
 
 #include <cerrno>
 
+#include "sys/files.h"
+#include "sys/mount_table.h"
 #include "sys/process.h"
 
 namespace belljar::sys {
@@ -26,13 +28,20 @@ bool HoldsSetupCapabilities() {
   return true;
 }
 
+// Root of a user namespace, as in a rootless container, has all capabilities over what belongs to that namespace, but no
+// ids to give to guests and no devices to make. It takes the way of a user.
+bool HasAllIds() {
+  const std::string map = ReadSmallFile("/proc/self/uid_map", 4096).value_or("");
+  return Split(map, ' ') == std::vector<std::string>{"0", "0", "4294967295\n"};
+}
+
 }  // namespace
 
 HostFacts ReadHostFacts() {
   HostFacts facts;
   facts.uid = ::geteuid();
   facts.gid = ::getegid();
-  facts.privileged = HoldsSetupCapabilities();
+  facts.privileged = HoldsSetupCapabilities() && HasAllIds();
   const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   facts.landlock_abi = abi > 0 ? static_cast<int>(abi) : 0;
   cpu_set_t allowed;

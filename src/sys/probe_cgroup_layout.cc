@@ -1,33 +1,10 @@
 #include <algorithm>
 
+#include "sys/mount_table.h"
 #include "sys/probe_cgroup.h"
 
 namespace belljar::sys {
 namespace {
-
-std::vector<std::string> Split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    if (end > 0) parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
-
-// mountinfo writes blanks, tabs, newlines and backslashes as \ooo.
-std::string Unescape(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
 
 struct Mount {
   bool v2 = false;
@@ -38,16 +15,12 @@ struct Mount {
 
 std::vector<Mount> ParseMounts(std::string_view mountinfo) {
   std::vector<Mount> mounts;
-  for (const std::string& line : Split(mountinfo, '\n')) {
-    const std::vector<std::string> fields = Split(line, ' ');
-    const auto dash = std::ranges::find(fields, "-");
-    if (dash - fields.begin() < 6 || fields.end() - dash < 4) continue;
-    const std::string& type = dash[1];
-    if (type != "cgroup" && type != "cgroup2") continue;
-    mounts.push_back({.v2 = type == "cgroup2",
-                      .options = Split(dash[3], ','),
-                      .root = Unescape(fields[3]),
-                      .point = Unescape(fields[4])});
+  for (const TableMount& mount : ParseMountTable(mountinfo)) {
+    if (mount.type != "cgroup" && mount.type != "cgroup2") continue;
+    mounts.push_back({.v2 = mount.type == "cgroup2",
+                      .options = Split(mount.options, ','),
+                      .root = mount.root,
+                      .point = mount.point});
   }
   return mounts;
 }

@@ -135,6 +135,11 @@ bool IsRecordLock(std::string_view line) {
   return TakeField(line) == "POSIX";
 }
 
+bool IsInotifyMark(std::string_view line) {
+  // "inotify wd:1 ino:2 sdev:800001 mask:fce ignored_mask:0 fhandle-bytes:8 …"
+  return line.starts_with("inotify wd:");
+}
+
 bool IsPolledFile(std::string_view line) {
   // "tfd:        8 events:       19 data:                8  pos:0 ino:3a7 sdev:10"
   return line.starts_with("tfd:");

@@ -45,6 +45,9 @@ std::uint64_t QueuedNetlinkBytes(std::string_view line);
 /// Whether a line of /proc/PID/fdinfo/FD tells of a record lock that the process holds by this open file.
 bool IsRecordLock(std::string_view line);
 
+/// Whether such a line tells of something that an inotify descriptor watches.
+bool IsInotifyMark(std::string_view line);
+
 /// Whether such a line tells of a file that an epoll descriptor looks at.
 bool IsPolledFile(std::string_view line);
 

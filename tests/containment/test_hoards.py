@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("leftovers")
 
 LIMIT = 64  # MiB
 # No cgroup counts these; they are bounded by looking, or refused, also where there is no cgroup at all.
-UNCOUNTED = ["locks", "file-locks", "netlink", "unaccepted", "corked", "shared", "zeros", "options"]
+UNCOUNTED = ["locks", "file-locks", "netlink", "unaccepted", "tiny", "corked", "shared", "zeros", "options"]
 # Those that a cgroup counts. Where there is none, the receipt says that they are not. Entries of epoll are counted too, but
 # bounded by their number long before (test_entries_of_epoll).
 COUNTED = ["pairs", "datagrams", "pipes", "backlog", "notices", "messages", "semaphores", "page-tables", "attributes", "links"]
@@ -60,6 +60,23 @@ def test_entries_of_epoll():
     assert control.stdout == "made 24\n", control
     result = run_json("--memory", "2G", "--wall", FAR, *inside("kernel", "hoard", "epoll", 24, "stay"))
     assert result.verdict == "out_of_memory" and "65,536 entries of epoll" in result["message"], result
+
+
+def test_descriptors_that_take_long_to_describe(tmp_path):
+    """Whoever looks at the guest's open files must not be held up by them: it keeps deadlines and moves output meanwhile."""
+    control = outside("hoard", "marks", 2, cwd=tmp_path)
+    assert control.stdout == "made 2\n", control
+    result = run_json("--processes", "64", "--wall", FAR, *inside("kernel", "hoard", "marks", 40, "stay"))
+    assert result.verdict == "out_of_memory" and "131,072 watches" in result["message"], result
+
+
+@pytest.mark.long
+def test_connections_that_are_closed_and_not_done():
+    """The host has a bound for all orphans together, and resets everybody's connections beyond it."""
+    control = outside("hoard", "orphans", 8)
+    assert control.stdout == "made 8\n", control
+    result = run_json("--memory", "8G", "--open-files", "4096", "--wall", FAR, *inside("kernel", "hoard", "orphans", 600, "stay"))
+    assert result.verdict == "out_of_memory" and "orphaned TCP" in result["message"], result
 
 
 def test_groups_without_a_bound():

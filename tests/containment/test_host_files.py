@@ -109,3 +109,35 @@ def test_the_whole_host_comes_without_filesystems_of_the_kernel():
                    "    except OSError as error: print(name, type(error).__name__)\n")
     names = [f"{name} {error}" for name in ("proc", "sys", "dev") for error in ("PermissionError", "FileNotFoundError")]
     assert done.stdout.splitlines() == ["True", *names], done
+
+
+SYSTEM = """
+mount -t tmpfs none "$1" && mkdir -p "$1/proc" "$1/etc" "$1/a b/sys" && echo plain > "$1/etc/file" && mount --rbind /proc "$1/proc" &&
+mount --rbind /sys "$1/a b/sys" && shift && exec "$@"
+"""
+
+
+def test_root_of_a_user_namespace_is_a_user():
+    """As in a rootless container: it has every capability, but no ids for guests."""
+    done = subprocess.run(["unshare", "--user", "--map-root-user", harness.BELLJAR, "run", "--", "/bin/sh", "-c", "id -u; cat /etc/shadow"],
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=harness.PATIENCE)
+    assert done.stdout == "1000\n" and "No such file" in done.stderr, done
+
+
+@pytest.mark.parametrize("access", ["--ro", "--rw"])
+def test_no_kernel_filesystem_comes_with_a_directory(shared, access):
+    """Another system's tree with the host's /proc mounted in it, as whoever works in a chroot has it."""
+    unshare = ["unshare", "--mount"] if harness.IS_ROOT else ["unshare", "--user", "--map-root-user", "--mount"]
+
+    def with_system(*command):
+        return subprocess.run([*unshare, "sh", "-c", SYSTEM, "sh", shared, *map(str, command)], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=2 * harness.PATIENCE)
+
+    look = f"cat {shared}/etc/file; cat {shared}/proc/version; ls '{shared}/a b/sys'"
+    control = with_system("/bin/sh", "-c", look)
+    assert control.stdout.startswith("plain\nLinux version") and "kernel" in control.stdout, control
+    done = with_system(harness.BELLJAR, "run", access, shared, "--", "/bin/sh", "-c", look)
+    assert done.stdout == "plain\n", done
+    for path in "proc", "proc/sys", "a b/sys/kernel":
+        done = with_system(harness.BELLJAR, "run", access, shared / path, "--", "/bin/true")
+        mistake(done, "can be mounted")

@@ -152,6 +152,15 @@ def test_secrets_are_not_granted(place):
     assert "NOT GRANTED" in lesson["toml"]
 
 
+def test_directories_with_secrets_are_not_granted(place):
+    home = place / "home"
+    (home / ".config/gh").mkdir(parents=True)
+    for name, command in ("made", f"echo x > {home}/.config/made"), ("listed", f"ls {home}/.config"):
+        done, lesson = learn(place, "--", "/bin/sh", "-c", command, env={**os.environ, "HOME": str(home)})
+        assert not any(grant["target"] == f"{home}/.config" for grant in lesson["grants"]), (name, lesson)
+        assert any("secrets" in line for line in lesson["withheld"]), (name, lesson)
+
+
 def test_hostile_names_stay_in_their_comment(place):
     name = place / "a\n[network]\nmode = 'host'\n#"
     name.write_text("x")

@@ -263,6 +263,14 @@ def test_tty_input_and_echo():
     assert status == 0 and "got word" in shown, shown
 
 
+def test_tty_takes_a_long_paste_that_is_read_late(tmp_path):
+    """More than the terminal holds: the rest waits until the command reads, and must not be forgotten then."""
+    words = b"".join(b"line %04d\r" % number for number in range(2000))
+    script = "stty raw -echo; echo ready; sleep 1; head -c 20000 | tail -c 10 | tr '\\r' '\\n'"
+    status, shown, _ = on_terminal("--tty", "--", "/bin/sh", "-c", script, keys=words, wait=b"ready")
+    assert status == 0 and "line 1999" in shown, (status, shown[-200:])
+
+
 def test_tty_ctrl_c_goes_to_the_command():
     """On a terminal of its own Ctrl-C is the command's: a shell survives it, a plain program dies of it."""
     status, shown, _ = on_terminal("--tty", "--", "/bin/sh", "-c", "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.05; done",

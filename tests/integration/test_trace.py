@@ -159,6 +159,17 @@ def test_secrets_get_no_grant(shared):
     assert told[f"{home}/.toolrc"]["grant"] == f"--ro {home}/.toolrc"
 
 
+def test_directories_with_secrets_get_no_grant(shared):
+    """The grant would hand over all that is below."""
+    home = shared / "home"
+    (home / ".config/gh").mkdir(parents=True)
+    (home / ".config/plain").mkdir()
+    result = trace("namespaces", "--", "/bin/ls", f"{home}/.config", f"{home}/.config/plain", env={**os.environ, "HOME": str(home)})
+    told = {denial["target"]: denial for denial in denials(result)}
+    assert told[f"{home}/.config"]["grant"] == "" and "secrets" in told[f"{home}/.config"]["rule"], told
+    assert told[f"{home}/.config/plain"]["grant"] == f"--ro {home}/.config/plain"
+
+
 def test_people_get_a_table_and_terminals_no_escapes(form, shared):
     (shared / "x.csv").write_text("x")
     program = guest("trace_guest")

@@ -4,6 +4,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -143,3 +144,48 @@ static enum outcome run_d56_polled(struct attempt* attempt) {
 }
 ATTACK(d56_polled, "D56k", "epoll-entries", "take the entries of epoll that its user may have", "memory limit",
        ENDED_BY_GUARD | SEEN_LATE);
+
+// A byte that may not be merged with its neighbours has a packet of its own, 700 bytes and more: little to see for
+// whoever counts payload.
+static long take_tiny(long wanted) {
+  struct sockaddr_in address;
+  if (listen_on_loopback(&address) < 0) return 0;
+  long held = 0;
+  while (held < wanted) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int yes = 1;
+    if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) != 0) return held;
+    connect(fd, (struct sockaddr*)&address, sizeof address);
+    int sent = 0;
+    while (sent < 2000 && send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR) == 1) ++sent;
+    close(fd);
+    held += 700L * sent;
+    if (sent == 0 && listen_on_loopback(&address) < 0) return held;
+  }
+  return held;
+}
+static enum outcome run_d56_tiny(struct attempt* attempt) {
+  return hold(attempt, beyond(attempt), take_tiny, "packets of one byte");
+}
+ATTACK(d56_tiny, "D56l", "tiny-packets", "make the kernel hold it in packets of one byte", "memory limit?",
+       ENDED_BY_GUARD | SEEN_LATE);
+
+// Headers for all that a socket will send; those of a level that nobody knows are kept unread.
+static long take_options(long wanted) {
+  static union {
+    struct cmsghdr head;
+    char bytes[65000];
+  } options;
+  options.head = (struct cmsghdr){.cmsg_len = sizeof options, .cmsg_level = 12345, .cmsg_type = 1};
+  long held = 0;
+  while (held < wanted) {
+    const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || setsockopt(fd, IPPROTO_IPV6, IPV6_2292PKTOPTIONS, &options, sizeof options) != 0) return held;
+    held += sizeof options;
+  }
+  return held;
+}
+static enum outcome run_d56_options(struct attempt* attempt) {
+  return hold(attempt, 8L * kMiB, take_options, "options of sockets");
+}
+ATTACK(d56_options, "D56m", "socket-options", "make the kernel hold it as options of sockets", "seccomp", 0);

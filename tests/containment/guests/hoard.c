@@ -10,6 +10,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -96,6 +97,65 @@ static int take_unaccepted(void) {
   if (sent <= 0) return listen_anew();  // that one is full
   made += sent;
   return 0;
+}
+
+// Bytes that may not be merged have a packet each, which takes 700 bytes and more.
+static int take_tiny(void) {
+  if (listener < 0 && listen_anew() != 0) return -1;
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int yes = 1;
+  if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) != 0) return -1;
+  connect(fd, (struct sockaddr*)&address, sizeof address);
+  int sent = 0;
+  while (sent < 2000 && send(fd, block, 1, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR) == 1) ++sent;
+  close(fd);
+  if (sent == 0) return listen_anew();
+  made += 700LL * sent;
+  return 0;
+}
+
+// Closed with something left to say, to somebody who does not listen.
+static int take_orphans(void) {
+  const int least = 1;
+  if (listener < 0) {
+    if (listen_anew() != 0) return -1;
+    setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &least, sizeof least);
+  }
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
+  connect(fd, (struct sockaddr*)&address, sizeof address);
+  long sent = 0;
+  ssize_t part = 0;
+  while ((part = send(fd, block, 1024, MSG_DONTWAIT | MSG_NOSIGNAL)) > 0) sent += part;
+  close(fd);
+  if (sent == 0) {
+    listener = -1;
+    return 0;
+  }
+  made += 8192;
+  return 0;
+}
+
+// What describes one descriptor of an inotify instance is as long as its list of watches, for each descriptor again.
+static int take_marks(void) {
+  static int watching = -1;
+  if (watching < 0 && (watching = inotify_init1(0)) < 0) return -1;
+  for (int i = 0; i < 8000 && serial < 8000; ++i) {
+    char* const name = new_name();
+    if (mkdir(name, 0700) != 0 || inotify_add_watch(watching, name, IN_CREATE) < 0) return -1;
+  }
+  while (dup(watching) >= 0) {
+  }
+  made += kMiB;
+  if (made >= wanted) return 0;
+  const pid_t child = fork();
+  if (child > 0) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  }
+  return child;
 }
 
 static int take_corked(void) {
@@ -263,13 +323,29 @@ static const struct {
   const char* name;
   int (*take)(void);
 } kinds[] = {
-    {"locks", take_locks},           {"file-locks", take_file_locks}, {"netlink", take_netlink},
-    {"unaccepted", take_unaccepted}, {"corked", take_corked},         {"shared", take_shared},
-    {"options", take_options},       {"groups", take_groups},         {"zeros", take_zeros},
-    {"pairs", take_pairs},           {"datagrams", take_datagrams},   {"pipes", take_pipes},
-    {"backlog", take_backlog},       {"epoll", take_epoll},           {"notices", take_notices},
-    {"messages", take_messages},     {"semaphores", take_semaphores}, {"page-tables", take_page_tables},
-    {"attributes", take_attributes}, {"links", take_links},
+    {"locks", take_locks},
+    {"file-locks", take_file_locks},
+    {"netlink", take_netlink},
+    {"unaccepted", take_unaccepted},
+    {"corked", take_corked},
+    {"shared", take_shared},
+    {"tiny", take_tiny},
+    {"orphans", take_orphans},
+    {"marks", take_marks},
+    {"options", take_options},
+    {"groups", take_groups},
+    {"zeros", take_zeros},
+    {"pairs", take_pairs},
+    {"datagrams", take_datagrams},
+    {"pipes", take_pipes},
+    {"backlog", take_backlog},
+    {"epoll", take_epoll},
+    {"notices", take_notices},
+    {"messages", take_messages},
+    {"semaphores", take_semaphores},
+    {"page-tables", take_page_tables},
+    {"attributes", take_attributes},
+    {"links", take_links},
 };
 
 // Without descriptors left it goes on in a child, and keeps what it has until that one is done.

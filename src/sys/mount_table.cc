@@ -1,0 +1,75 @@
+#include "sys/mount_table.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+
+#include "sys/files.h"
+
+namespace belljar::sys {
+namespace {
+
+// No tmpfs: people keep files in it. Devices on one don't work inside, where all is mounted nodev.
+constexpr auto kKernelTypes = std::to_array<std::string_view>(
+    {"binderfs",   "binfmt_misc", "bpf",      "cgroup",   "cgroup2",    "configfs", "cpuset",
+     "debugfs",    "devpts",      "devtmpfs", "efivarfs", "functionfs", "fusectl",  "hugetlbfs",
+     "mqueue",     "nfsd",        "nsfs",     "proc",     "pstore",     "resctrl",  "rpc_pipefs",
+     "securityfs", "selinuxfs",   "smackfs",  "sysfs",    "tracefs",    "usbfs",    "fuse.lxcfs"});
+
+// mountinfo writes blanks, tabs, newlines and backslashes as \ooo.
+std::string Unescape(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size()) {
+      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> Split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    if (end > 0) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+std::vector<TableMount> ParseMountTable(std::string_view mountinfo) {
+  std::vector<TableMount> mounts;
+  for (const std::string& line : Split(mountinfo, '\n')) {
+    const std::vector<std::string> fields = Split(line, ' ');
+    const auto dash = std::ranges::find(fields, "-");
+    if (dash - fields.begin() < 6 || fields.end() - dash < 4) continue;
+    mounts.push_back({.root = Unescape(fields[3]), .point = Unescape(fields[4]), .type = dash[1], .options = dash[3]});
+  }
+  return mounts;
+}
+
+std::vector<std::string> KernelMounts() {
+  std::ifstream file("/proc/self/mountinfo");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> points;
+  for (TableMount& mount : ParseMountTable(text)) {
+    if (std::ranges::find(kKernelTypes, mount.type) == kKernelTypes.end()) continue;
+    // Under another mount, or in a directory that is closed to this user and so to any guest of it.
+    if (LinkStatus(mount.point).kind != FileKind::kAbsent) points.push_back(std::move(mount.point));
+  }
+  std::ranges::sort(points, {}, [](const std::string& point) { return std::ranges::count(point, '/'); });
+  std::vector<std::string> outer;
+  for (std::string& point : points) {
+    const auto holds = [&](const std::string& other) { return IsWithin(point, other); };
+    if (std::ranges::none_of(outer, holds)) outer.push_back(std::move(point));
+  }
+  return outer;
+}
+
+}  // namespace belljar::sys
