@@ -100,9 +100,10 @@ KillReason LimitWatch::CheckDirectory(std::uint64_t now) {
 
 KillReason LimitWatch::CheckUncounted(std::uint64_t now) {
   const auto seen = uncounted_.Look(now);
-  // What others hold makes the look longer: a tenth of one CPU at most goes into it.
+  // What others hold makes the look longer: a tenth of one CPU at most goes into it, or half while memory is lost.
   const std::uint64_t then = sys::NowNs();
-  uncounted_check_ = std::max(now + kUncountedNs, then + 9 * (then - now));
+  const std::uint64_t pause = uncounted_.hurries() ? then - now : std::max(kUncountedNs, 9 * (then - now));
+  uncounted_check_ = then + pause;
   if (!seen) {
     // An init that is about to be gone has no network to look at any more: not to be taken for one that hides.
     return ++unseen_ >= kMostUnseen ? KillReason::kLostInit : KillReason::kNone;

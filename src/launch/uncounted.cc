@@ -145,7 +145,6 @@ bool UncountedWatch::SweepProcess(pid_t pid, std::uint64_t deadline) {
     }
     if (!open.empty()) break;
   }
-  swept_fd_ = -1;
   return true;
 }
 
@@ -155,18 +154,28 @@ bool UncountedWatch::LookAtFiles(std::uint64_t now, Uncounted& seen) {
   const std::uint64_t slab = sys::KeyedNumber(*meminfo, "SUnreclaim:") * 1024;
   least_slab_ = std::min(least_slab_, slab);
   if (swept_at_ == 0) swept_at_ = now;
-  if (slab - least_slab_ < kGrowth && now - swept_at_ < kSweepNs) return true;
+  grows_ = slab - least_slab_ >= kGrowth;
   // Not from /proc/locks: whoever reads it stops all locking on the host each time, and it holds everybody's. A guest
-  // may have very many files open, or such as take long to describe: some now and others at the next look.
-  const std::vector<pid_t> tree = PidsOfTree(init_);
+  // may have very many files open, or such as take long to describe: some now and others at the next look. SECURITY:
+  // all that were there at the start are seen before the next sweep begins, whoever comes and goes meanwhile.
+  std::vector<pid_t> tree = PidsOfTree(init_);
+  if (unswept_.empty()) {
+    if (!grows_ && now - swept_at_ < kSweepNs) return true;
+    unswept_ = tree;
+    found_ = {};
+    swept_fd_ = -1;
+  }
+  std::ranges::sort(tree);  // A pid of somebody who is gone may be anybody's by now.
   const std::uint64_t deadline = sys::NowNs() + kLookNs;
-  while (swept_ < tree.size() && SweepProcess(tree[swept_], deadline)) ++swept_;
+  while (!unswept_.empty()) {
+    if (std::ranges::binary_search(tree, unswept_.back()) && !SweepProcess(unswept_.back(), deadline)) break;
+    unswept_.pop_back();
+    swept_fd_ = -1;
+  }
   seen.locks = found_.locks;
   seen.polled = found_.polled;
   seen.marks = found_.marks;
-  if (swept_ >= tree.size()) {
-    swept_ = 0;
-    found_ = {};
+  if (unswept_.empty()) {
     swept_at_ = now;
     least_slab_ = slab;  // Not again for the same.
   }

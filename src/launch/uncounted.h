@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "launch/verdict.h"
@@ -39,6 +40,8 @@ class UncountedWatch {
   void SeeSockets(base::UniqueFd diag) { diag_ = std::move(diag); }
   /// Nothing where it can't be seen. Bounded in time, whatever the guest has open: the rest is for the next look.
   std::optional<Uncounted> Look(std::uint64_t now);
+  /// Whether more was found than has been looked through, so that there is reason to hurry.
+  bool hurries() const { return !unswept_.empty() && grows_; }
   /// kUncounted when it is more than half as much as the memory limit; kObjects when it is more of one kind than any
   /// program has use for.
   KillReason Judge(const Uncounted& seen) const;
@@ -52,8 +55,9 @@ class UncountedWatch {
   Sockets sockets_;
   std::uint64_t enough_;
   std::uint64_t swept_at_ = 0;  ///< When all open files were looked at last.
-  std::size_t swept_ = 0;       ///< Processes that were looked at since the last sweep began.
-  int swept_fd_ = -1;           ///< Of the next one, the last descriptor that was.
+  std::vector<pid_t> unswept_;  ///< Of the processes that there were when the last sweep began.
+  int swept_fd_ = -1;           ///< Of the last of them, the last descriptor that was.
+  bool grows_ = false;          ///< The kernel's memory, since the last sweep.
   base::UniqueFd diag_;
   Uncounted found_;                               ///< What their open files had.
   std::uint64_t least_slab_ = ~std::uint64_t{0};  ///< Memory of the kernel, all of the host, when it was smallest.

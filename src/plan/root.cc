@@ -58,11 +58,8 @@ enum class Place : std::uint8_t {
 
 class FileView {
  public:
-  explicit FileView(Draft& draft) : draft_(draft), builder_(draft.builder) {
-    if (!draft.request.policy.files.mounts.empty()) kernel_mounts_ = sys::KernelMounts();
-  }
-
-  const std::vector<std::string>& kernel_mounts() const { return kernel_mounts_; }
+  FileView(Draft& draft, std::vector<std::string> kernel_mounts)
+      : draft_(draft), builder_(draft.builder), kernel_mounts_(std::move(kernel_mounts)) {}
 
   void MakeParents(std::string_view path) {
     for (std::size_t slash = path.find('/', 1); slash != std::string_view::npos; slash = path.find('/', slash + 1)) {
@@ -99,6 +96,7 @@ class FileView {
       builder_.Add(Op::kMountPoint, {.text = target, .value = is_file, .more_value = how});
     }
     builder_.Add(Op::kBind, {.text = target, .more = source, .value = attributes, .more_value = how, .slot = slot});
+    bound_.push_back({source, target});
   }
 
   void System();
@@ -107,20 +105,11 @@ class FileView {
   void Proc();
   void Scratch();
   std::expected<void, CompileError> Mounts();
+  void HideKernelMounts();
 
  private:
   std::expected<void, CompileError> Protect(const Mount& mount, int slot);
   void HoldFast(const Mount& outer, std::string_view target, int slot);
-  // SECURITY: a directory may have another system's /proc, or the host's own, mounted somewhere in it.
-  void HideKernelMounts(const Mount& mount) {
-    const std::string source = mount.source == "/" ? "" : mount.source;
-    for (const std::string& at : kernel_mounts_) {
-      if (!sys::IsWithin(at, mount.source)) continue;
-      Hide(mount.target + at.substr(source.size()), Cover::kPresent);
-    }
-    if (!source.empty()) return;
-    for (const char* kernel : kKernelTrees) Hide(mount.target + kernel, Cover::kWhatFits);
-  }
   void Hide(const std::string& path, Cover cover) {
     builder_.Add(Op::kMask, {.text = path, .more = kMaskSource, .value = static_cast<std::uint64_t>(cover)});
   }
@@ -129,6 +118,11 @@ class FileView {
   Builder& builder_;
   std::vector<std::string> made_;
   std::vector<std::string> held_;
+  struct Bound {
+    std::string source;
+    std::string target;
+  };
+  std::vector<Bound> bound_;  ///< In the order in which they are mounted.
   std::vector<std::string> kernel_mounts_;
 };
 
@@ -424,7 +418,6 @@ std::expected<void, CompileError> FileView::Mounts() {
     if (outer != nullptr) HoldFast(*outer, mount.target, slots[outer->target]);
     BindTree(mount.source, mount.target, mount.access == Access::kReadWrite ? kWritableTree : kReadOnlyTree,
              status.kind, Reach::kGuarded, place, slot);
-    if (status.kind == sys::FileKind::kDirectory) HideKernelMounts(mount);
     if (mount.access == Access::kReadWrite && status.kind == sys::FileKind::kDirectory) {
       if (auto done = Protect(mount, slot); !done) return done;
     }
@@ -440,13 +433,40 @@ std::expected<void, CompileError> FileView::Mounts() {
   return {};
 }
 
+// SECURITY: a directory may have another system's /proc, or the host's own, mounted somewhere in it. Last of all, when
+// nothing can bring it back: each place is covered where the mount that shows it in the end has it.
+void FileView::HideKernelMounts() {
+  for (std::size_t i = 0; i < bound_.size(); ++i) {
+    const Bound& bound = bound_[i];
+    const std::string source = bound.source == "/" ? "" : bound.source;
+    const auto hide = [&](const std::string& at, Cover cover) {
+      const std::string path = bound.target + at.substr(source.size());
+      const auto covers = [&](const Bound& later) { return sys::IsWithin(path, later.target); };
+      if (std::any_of(bound_.begin() + static_cast<std::ptrdiff_t>(i) + 1, bound_.end(), covers)) return;
+      Hide(path, cover);
+    };
+    for (const std::string& at : kernel_mounts_) {
+      if (at == bound.source || !sys::IsWithin(at, bound.source)) continue;
+      // Under another mount, or in a directory that is closed to this user and so to any guest of it.
+      if (sys::LinkStatus(at).kind != sys::FileKind::kAbsent) hide(at, Cover::kPresent);
+    }
+    if (!source.empty()) continue;
+    for (const char* kernel : kKernelTrees) hide(kernel, Cover::kWhatFits);
+  }
+}
+
 }  // namespace
 
 std::expected<void, CompileError> AddFiles(Draft& draft) {
   Builder& builder = draft.builder;
-  FileView view(draft);
+  const auto kernel_mounts = sys::KernelMounts();
+  if (!kernel_mounts) {
+    return std::unexpected(Mistake("read /proc/self/mountinfo", "nobody can tell what is mounted in a directory",
+                                   "mount a /proc that this user can read"));
+  }
+  FileView view(draft, *kernel_mounts);
   for (const Mount& mount : draft.request.policy.files.mounts) {
-    if (auto good = CheckSource(mount, draft.choice.form, view.kernel_mounts()); !good) return good;
+    if (auto good = CheckSource(mount, draft.choice.form, *kernel_mounts); !good) return good;
   }
   if (draft.choice.form == Form::kNamespaces) {
     if (auto good = CheckWorkdir(draft.workdir); !good) return good;
@@ -458,6 +478,7 @@ std::expected<void, CompileError> AddFiles(Draft& draft) {
     view.Proc();
     view.Scratch();
     if (auto mounted = view.Mounts(); !mounted) return mounted;
+    view.HideKernelMounts();
     builder.Add(Op::kSealRoot);
     builder.Add(Op::kPivot);
     return {};

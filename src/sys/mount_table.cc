@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <iterator>
 
 #include "sys/files.h"
 
@@ -12,10 +10,10 @@ namespace {
 
 // No tmpfs: people keep files in it. Devices on one don't work inside, where all is mounted nodev.
 constexpr auto kKernelTypes = std::to_array<std::string_view>(
-    {"binderfs",   "binfmt_misc", "bpf",      "cgroup",   "cgroup2",    "configfs", "cpuset",
-     "debugfs",    "devpts",      "devtmpfs", "efivarfs", "functionfs", "fusectl",  "hugetlbfs",
-     "mqueue",     "nfsd",        "nsfs",     "proc",     "pstore",     "resctrl",  "rpc_pipefs",
-     "securityfs", "selinuxfs",   "smackfs",  "sysfs",    "tracefs",    "usbfs",    "fuse.lxcfs"});
+    {"binder",  "binfmt_misc", "bpf",      "cgroup",     "cgroup2",   "configfs",   "cpuset",     "debugfs",
+     "devpts",  "devtmpfs",    "efivarfs", "functionfs", "fusectl",   "gadgetfs",   "hugetlbfs",  "mqueue",
+     "nfsd",    "nsfs",        "proc",     "pstore",     "resctrl",   "rpc_pipefs", "securityfs", "selinuxfs",
+     "smackfs", "sysfs",       "tracefs",  "usbfs",      "fuse.lxcfs"});
 
 // mountinfo writes blanks, tabs, newlines and backslashes as \ooo.
 std::string Unescape(std::string_view text) {
@@ -46,22 +44,29 @@ std::vector<std::string> Split(std::string_view text, char separator) {
 std::vector<TableMount> ParseMountTable(std::string_view mountinfo) {
   std::vector<TableMount> mounts;
   for (const std::string& line : Split(mountinfo, '\n')) {
-    const std::vector<std::string> fields = Split(line, ' ');
-    const auto dash = std::ranges::find(fields, "-");
-    if (dash - fields.begin() < 6 || fields.end() - dash < 4) continue;
-    mounts.push_back({.root = Unescape(fields[3]), .point = Unescape(fields[4]), .type = dash[1], .options = dash[3]});
+    // "36 35 98:0 /root /point options… - type source options"; the source may be empty.
+    const std::size_t dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    const std::vector<std::string> fields = Split(std::string_view(line).substr(0, dash), ' ');
+    const std::string_view rest = std::string_view(line).substr(dash + 3);
+    const std::size_t type_end = std::min(rest.find(' '), rest.size());
+    const std::size_t last = rest.rfind(' ');
+    if (fields.size() < 6) continue;
+    mounts.push_back({.root = Unescape(fields[3]),
+                      .point = Unescape(fields[4]),
+                      .type = std::string(rest.substr(0, type_end)),
+                      .options = std::string(last == std::string_view::npos ? "" : rest.substr(last + 1))});
   }
   return mounts;
 }
 
-std::vector<std::string> KernelMounts() {
-  std::ifstream file("/proc/self/mountinfo");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+std::optional<std::vector<std::string>> KernelMounts() {
+  constexpr std::size_t kMost = 16U << 20;
+  const auto text = ReadSmallFile("/proc/self/mountinfo", kMost);
+  if (!text) return std::nullopt;
   std::vector<std::string> points;
-  for (TableMount& mount : ParseMountTable(text)) {
-    if (std::ranges::find(kKernelTypes, mount.type) == kKernelTypes.end()) continue;
-    // Under another mount, or in a directory that is closed to this user and so to any guest of it.
-    if (LinkStatus(mount.point).kind != FileKind::kAbsent) points.push_back(std::move(mount.point));
+  for (TableMount& mount : ParseMountTable(*text)) {
+    if (std::ranges::find(kKernelTypes, mount.type) != kKernelTypes.end()) points.push_back(std::move(mount.point));
   }
   std::ranges::sort(points, {}, [](const std::string& point) { return std::ranges::count(point, '/'); });
   std::vector<std::string> outer;

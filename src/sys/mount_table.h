@@ -1,6 +1,7 @@
 // sys/mount_table.h: the mounts that this process sees.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +19,8 @@ struct TableMount {
 std::vector<TableMount> ParseMountTable(std::string_view mountinfo);
 
 /// Where filesystems are mounted that show the kernel, its settings or its devices instead of files: proc, sysfs,
-/// cgroups and the like. As far as this process can get to them; without those that lie in others.
-std::vector<std::string> KernelMounts();
+/// cgroups and the like; without those that lie in others. Nothing when the table can't be read.
+std::optional<std::vector<std::string>> KernelMounts();
 
 /// The parts between separators, without empty ones.
 std::vector<std::string> Split(std::string_view text, char separator);

@@ -20,7 +20,8 @@ namespace belljar::sys {
 namespace {
 
 constexpr unsigned kAllStates = ~0U;
-constexpr unsigned kNoMemory = 1U << TCP_LISTEN | 1U << TCP_TIME_WAIT;
+// The last, TCP_BOUND_INACTIVE, is told by a list that the kernel begins anew for every few of them.
+constexpr unsigned kNoMemory = 1U << TCP_LISTEN | 1U << TCP_TIME_WAIT | 1U << 13;
 
 bool IsOrphan(const inet_diag_msg& socket) {
   if (socket.idiag_inode != 0) return false;

@@ -112,8 +112,9 @@ def test_the_whole_host_comes_without_filesystems_of_the_kernel():
 
 
 SYSTEM = """
-mount -t tmpfs none "$1" && mkdir -p "$1/proc" "$1/etc" "$1/a b/sys" && echo plain > "$1/etc/file" && mount --rbind /proc "$1/proc" &&
-mount --rbind /sys "$1/a b/sys" && shift && exec "$@"
+mount -t tmpfs none "$1" && cd "$1" && mkdir -p proc etc "a b/sys" keep/data keep/proc .git/hooks .git/proc tools/bin tools/lib/rustlib tools/proc &&
+echo plain > etc/file && cp /bin/cat tools/bin && for at in proc keep/proc .git/proc tools/proc; do mount --rbind /proc $at || exit; done &&
+mount --rbind /sys "a b/sys" && mount -t tmpfs none /usr/src && mkdir /usr/src/proc && mount --rbind /proc /usr/src/proc && shift && exec "$@"
 """
 
 
@@ -133,11 +134,16 @@ def test_no_kernel_filesystem_comes_with_a_directory(shared, access):
         return subprocess.run([*unshare, "sh", "-c", SYSTEM, "sh", shared, *map(str, command)], capture_output=True, text=True,
                               stdin=subprocess.DEVNULL, timeout=2 * harness.PATIENCE)
 
-    look = f"cat {shared}/etc/file; cat {shared}/proc/version; ls '{shared}/a b/sys'"
-    control = with_system("/bin/sh", "-c", look)
-    assert control.stdout.startswith("plain\nLinux version") and "kernel" in control.stdout, control
-    done = with_system(harness.BELLJAR, "run", access, shared, "--", "/bin/sh", "-c", look)
-    assert done.stdout == "plain\n", done
+    kernel = [f"{shared}/{at}" for at in ("proc/version", "keep/proc/version", ".git/proc/version", "a b/sys/kernel/uevent_seqnum")]
+    kernel.append("/usr/src/proc/version")
+    control = with_system("/bin/cat", f"{shared}/etc/file", *kernel)
+    assert control.stdout.startswith("plain\nLinux version") and control.returncode == 0, control
+    # A mount below it, and what is protected in it, are mounted again.
+    for more in [], ["--ro", shared / "keep/data"]:
+        done = with_system(harness.BELLJAR, "run", access, shared, *more, "--", "/bin/cat", f"{shared}/etc/file", *kernel)
+        assert done.stdout == "plain\n" and done.stderr.count("Permission denied") == len(kernel), done
+    done = with_system(harness.BELLJAR, "run", "--", f"{shared}/tools/bin/cat", f"{shared}/tools/proc/version")
+    assert done.stdout == "" and "Permission denied" in done.stderr, done
     for path in "proc", "proc/sys", "a b/sys/kernel":
         done = with_system(harness.BELLJAR, "run", access, shared / path, "--", "/bin/true")
         mistake(done, "can be mounted")

@@ -2,7 +2,7 @@
 // it takes. Says "made N" or "refused N errno E", N being the megabytes; with a third argument it stays with what it
 // made.
 //
-//   hoard KIND MEGABYTES [stay [WAY]]    WAY: undumpable, leader-ended, own-files, maker-ended
+//   hoard KIND MEGABYTES [stay [WAY]]    WAY: undumpable, leader-ended, own-files, maker-ended, crowded
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -197,6 +197,18 @@ static int take_groups(void) {
   return 0;
 }
 
+static int take_old_groups(void) {
+  static unsigned number;
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  for (int i = 0; i < 20; ++i) {
+    struct ip_mreqn group = {.imr_multiaddr = {htonl(0xe9000000U + ++number)}, .imr_ifindex = 1};
+    if (setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof group) != 0) return -1;
+    made += kMiB / 100;
+  }
+  return 0;
+}
+
 static int take_shared(void) {
   char* memory = mmap(NULL, kMiB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return -1;
@@ -346,6 +358,7 @@ static const struct {
     {"page-tables", take_page_tables},
     {"attributes", take_attributes},
     {"links", take_links},
+    {"old-groups", take_old_groups},
 };
 
 // Without descriptors left it goes on in a child, and keeps what it has until that one is done.
@@ -390,6 +403,26 @@ static void* hoard_with_own_files(void* unused) {
   close_range(1000, ~0U, CLOSE_RANGE_UNSHARE);
   return hoard(unused);
 }
+// Others come and go all the time, each with much to look at.
+static void keep_a_crowd(void) {
+  enum { kCrowd = 100, kFiles = 480 };
+  pid_t crowd[kCrowd];
+  for (;;) {
+    for (int i = 0; i < kCrowd; ++i) {
+      if ((crowd[i] = fork()) == 0) {
+        while (dup(0) < kFiles) {
+        }
+        pause();
+      }
+    }
+    usleep(200 * 1000);
+    for (int i = 0; i < kCrowd; ++i) {
+      if (crowd[i] > 0) kill(crowd[i], SIGKILL);
+    }
+    while (wait(NULL) > 0) {
+    }
+  }
+}
 static void hoard_by(const char* way) {
   static char stack[1 << 16];
   pthread_t thread;
@@ -406,6 +439,7 @@ static void hoard_by(const char* way) {
     const pid_t maker = clone(take_only, stack + sizeof stack, CLONE_FILES | CLONE_VM | SIGCHLD, NULL);
     waitpid(maker, NULL, 0);
   }
+  if (strcmp(way, "crowded") == 0 && fork() != 0) keep_a_crowd();
   hoard(NULL);
 }
 
