@@ -137,7 +137,8 @@ class Run:
         lints = {
             "lint format": ["clang-format-19", "--dry-run", "-Werror", *sources],
             "lint includes": [python, ROOT / "tools/lint_includes.py"],
-            "lint symbols": [python, ROOT / "tools/lint_symbols.py", self.build_dir / "src/jail/libbelljar_jail.a"],
+            "lint symbols": [python, ROOT / "tools/lint_symbols.py", self.build_dir / "src/jail/libbelljar_jail.a",
+                             *(self.build_dir / "src/launcher/CMakeFiles/belljar-launcher.dir").glob("*.o")],
             "lint hardening": [python, ROOT / "tools/lint_hardening.py", self.build_dir / "src/cli/belljar",
                                self.build_dir / "libbelljar.a"],
             "lint shell": ["sh", "-c", 'for f; do sh -n "$f" || exit 1; done', "sh", ROOT / "belljar",

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,7 +21,17 @@
 
 namespace belljar {
 
+enum class Launching : std::uint8_t {
+  /// By a small process of the engine's own, started with the first sandbox: what a caller has in memory neither slows
+  /// a
+  /// start down nor is in any process of a sandbox.
+  kLauncher,
+  /// By this process itself. Cheaper for a small program that runs one command and ends.
+  kSelf,
+};
+
 struct EngineOptions {
+  Launching launching = Launching::kLauncher;
   /// How many sandboxes may be kept ready, made ahead for policies that are used again and again. Each is used once. A
   /// ready one saves most of the start-up and costs some processes and memory; none is kept for a policy that was not
   /// used for ten seconds. 0: none.

@@ -23,6 +23,7 @@ namespace belljar {
 struct Engine::State {
   std::mutex mutex;
   sys::HostFacts facts;  ///< Guarded by mutex: a run that finds a lack writes it down for the next.
+  std::unique_ptr<launch::Launcher> launcher;  ///< None for Launching::kSelf. Before the pool, which uses it.
   std::unique_ptr<backend::Pool> pool;
 
   sys::HostFacts Facts() {
@@ -43,7 +44,8 @@ Engine::~Engine() = default;
 Expected<Engine> Engine::Open(const EngineOptions& options) {
   auto state = std::make_unique<State>();
   state->facts = sys::ReadHostFacts();
-  if (options.warm > 0) state->pool = std::make_unique<backend::Pool>(options.warm);
+  if (options.launching == Launching::kLauncher) state->launcher = std::make_unique<launch::Launcher>();
+  if (options.warm > 0) state->pool = std::make_unique<backend::Pool>(options.warm, state->launcher.get());
   return Engine(std::move(state));
 }
 
@@ -103,7 +105,8 @@ Expected<Result> Engine::Run(const Policy& policy, const std::vector<std::string
                                .argv = argv,
                                .options = options,
                                .caller = options.caller ? *options.caller : *own,
-                               .depth = traced ? launch::TraceDepth::kRefusals : launch::TraceDepth::kOff};
+                               .depth = traced ? launch::TraceDepth::kRefusals : launch::TraceDepth::kOff,
+                               .launcher = state_->launcher.get()};
   auto warm = state_->pool ? backend::RunWarm(*state_->pool, run, facts) : std::nullopt;
   auto result = warm ? std::move(*warm) : backend::RunWithFallback(run, facts);
   if (facts.user_namespaces != had_namespaces || facts.seccomp_listener != had_listener) state_->Learn(facts);

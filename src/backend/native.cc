@@ -53,19 +53,22 @@ NativeOutcome Supervised(launch::Sandbox& sandbox, const plan::CompiledPlan& com
 Expected<NativeOutcome> RunNative(const NativeRun& run, const sys::HostFacts& facts) {
   const bool terminal = run.options.streams == StreamMode::kTerminal;
   const bool traced = run.depth != launch::TraceDepth::kOff;
-  const auto compiled = plan::Compile({.policy = run.policy,
-                                       .facts = facts,
-                                       .caller = run.caller,
-                                       .argv = run.argv,
-                                       .streams = terminal ? plan::Streams::kTerminal : plan::Streams::kPipes,
-                                       .tracing = traced ? plan::Tracing::kOn : plan::Tracing::kOff,
-                                       .channels = run.options.channels,
-                                       .run_id = sys::MakeRunId()});
+  const auto compiled =
+      plan::Compile({.policy = run.policy,
+                     .facts = facts,
+                     .caller = run.caller,
+                     .argv = run.argv,
+                     .streams = terminal ? plan::Streams::kTerminal : plan::Streams::kPipes,
+                     .tracing = traced ? plan::Tracing::kOn : plan::Tracing::kOff,
+                     .init_of = run.launcher != nullptr ? plan::InitOf::kLauncher : plan::InitOf::kCaller,
+                     .channels = run.options.channels,
+                     .run_id = sys::MakeRunId()});
   if (!compiled) {
     if (compiled.error().fault == plan::Fault::kCaller) return std::unexpected(compiled.error().error);
     return Ended(Verdict::kRefused, compiled.error().error, facts);
   }
-  auto sandbox = launch::Sandbox::Start(*compiled, facts.cgroups, InputFor(run.options));
+  auto sandbox =
+      launch::Sandbox::Start(*compiled, {.cgroups = facts.cgroups, .launcher = run.launcher}, InputFor(run.options));
   if (!sandbox) {
     NativeOutcome outcome = Ended(Verdict::kFailed, sandbox.error(), facts);
     outcome.failed_errno = sandbox.error().code;

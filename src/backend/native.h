@@ -10,6 +10,7 @@
 #include <belljar/result.h>
 #include <belljar/run.h>
 
+#include "launch/launcher.h"
 #include "launch/trace_log.h"
 #include "launch/verdict.h"
 #include "plan/compiled_plan.h"
@@ -23,6 +24,7 @@ struct NativeRun {
   const RunOptions& options;
   const Caller& caller;
   launch::TraceDepth depth = launch::TraceDepth::kOff;
+  launch::Launcher* launcher = nullptr;  ///< None: by this process itself.
 };
 
 struct NativeOutcome {

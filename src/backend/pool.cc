@@ -36,13 +36,15 @@ std::vector<Prepared::Source> LookAtSources(const Policy& policy, const plan::Co
   return sources;
 }
 
-Expected<std::unique_ptr<Prepared>> Make(const Policy& policy, const sys::HostFacts& facts) {
+Expected<std::unique_ptr<Prepared>> Make(const Policy& policy, const sys::HostFacts& facts,
+                                         launch::Launcher* launcher) {
   auto prepared = std::make_unique<Prepared>();
   auto plan = plan::Compile({.policy = policy,
                              .facts = facts,
                              .caller = {},
                              .argv = {},
                              .command = plan::CommandKnown::kLater,
+                             .init_of = launcher != nullptr ? plan::InitOf::kLauncher : plan::InitOf::kCaller,
                              .run_id = sys::MakeRunId()});
   if (!plan) return std::unexpected(plan.error().error);
   if (plan->form != plan::Form::kNamespaces) {
@@ -52,7 +54,7 @@ Expected<std::unique_ptr<Prepared>> Make(const Policy& policy, const sys::HostFa
   }
   prepared->plan = std::move(*plan);
   prepared->sources = LookAtSources(policy, prepared->plan);
-  auto sandbox = launch::Sandbox::Prepare(prepared->plan, facts.cgroups);
+  auto sandbox = launch::Sandbox::Prepare(prepared->plan, {.cgroups = facts.cgroups, .launcher = launcher});
   if (!sandbox) return std::unexpected(sandbox.error());
   prepared->sandbox.emplace(std::move(*sandbox));
   return prepared;
@@ -194,7 +196,7 @@ void Pool::MakeOne(std::unique_lock<std::mutex>& lock, Shape& shape) {
   const Policy policy = shape.policy;
   const sys::HostFacts facts = shape.facts;
   lock.unlock();
-  auto made = Make(policy, facts);
+  auto made = Make(policy, facts, launcher_);
   lock.lock();
   making_ = nullptr;
   if (made) {

@@ -40,7 +40,7 @@ struct Prepared {
 class Pool {
  public:
   /// Keeps at most `most` sandboxes ready, over all shapes together.
-  explicit Pool(std::size_t most) : most_(most) {}
+  explicit Pool(std::size_t most, launch::Launcher* launcher = nullptr) : most_(most), launcher_(launcher) {}
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -79,6 +79,7 @@ class Pool {
   std::size_t Ready() const;
 
   const std::size_t most_;
+  launch::Launcher* const launcher_;
   std::mutex mutex_;
   std::condition_variable work_;   ///< For the thread.
   std::condition_variable ready_;  ///< For Fill.

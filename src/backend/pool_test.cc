@@ -265,7 +265,7 @@ TEST(Prepare, NamesTheStepThatFailed) {
                                    .run_id = sys::MakeRunId()});
   ASSERT_TRUE(plan);
   ASSERT_EQ(::rmdir(path), 0);
-  const auto prepared = launch::Sandbox::Prepare(*plan, facts.cgroups);
+  const auto prepared = launch::Sandbox::Prepare(*plan, {.cgroups = facts.cgroups});
   ASSERT_FALSE(prepared);
   if (prepared.error().step == "clone init") GTEST_SKIP() << prepared.error().Text();
   EXPECT_NE(prepared.error().Text().find("/data"), std::string::npos) << prepared.error().Text();

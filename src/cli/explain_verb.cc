@@ -36,7 +36,7 @@ int ExplainVerb(int argc, char** argv) {
   }
   const auto policy = flags.Build();
   auto channels = channel_flags.Build();
-  auto engine = Engine::Open();
+  auto engine = Engine::Open({.launching = Launching::kSelf});
   Expected<std::string> text = std::unexpected(Error{});
   if (!policy) {
     text = std::unexpected(policy.error());

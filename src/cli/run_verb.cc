@@ -93,7 +93,7 @@ Expected<Result> Run(const Arguments& arguments) {
   auto token = CancelToken::Make();
   if (!token) return std::unexpected(token.error());
   CatchSignals(*token);
-  auto engine = Engine::Open();
+  auto engine = Engine::Open({.launching = Launching::kSelf});
   if (!engine) return std::unexpected(engine.error());
   RunOptions options;
   options.streams = StreamMode::kPassThrough;

@@ -40,9 +40,6 @@ int DoStep(Context& context, const plan::Step& step);
 /// Writes a whole small file below `directory`; 0, or -1 with errno.
 int WriteFile(int directory, const char* path, const char* text, std::size_t length, int flags, unsigned mode);
 
-/// Brings the loopback of this network namespace up; 0, or -1 with errno.
-int BringLoopbackUp();
-
 /// Sends a report, with a descriptor when `fd` is not negative; 0, or -1 with errno, as when the parent is gone.
 int SendReport(const Context& context, const plan::Report& report, int fd);
 

@@ -15,14 +15,16 @@
 #include <unistd.h>
 
 #include "jail/context.h"
+#include "jail/loopback.h"
 
 namespace belljar::jail {
 namespace {
 
 int HideCaller(Context& context) {
   // SECURITY: init is a copy of the caller and shows the caller's command line and environment in /proc/1 otherwise.
-  if (context.caller.begin == nullptr) return 0;
-  memset(context.caller.begin, 0, static_cast<size_t>(context.caller.end - context.caller.begin));
+  if (context.caller.begin != nullptr) {
+    memset(context.caller.begin, 0, static_cast<size_t>(context.caller.end - context.caller.begin));
+  }
   return prctl(PR_SET_NAME, "belljar-init", 0, 0, 0);
 }
 
@@ -214,6 +216,7 @@ int DoIdentityStep(Context& context, const plan::Step& step) {
     case plan::Op::kNoDump: return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     case plan::Op::kHostname: return sethostname(text, strlen(text));
     case plan::Op::kLoopback: return BringLoopbackUp();
+    case plan::Op::kNetworkAhead: return 0;
     case plan::Op::kJoinNetwork: return JoinNetwork(context);
     case plan::Op::kSocketDiag: return SocketDiag(context);
     case plan::Op::kTerminal: return Terminal(context);

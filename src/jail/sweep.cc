@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "jail/context.h"
+#include "jail/loopback.h"
 
 namespace belljar::jail {
 namespace {

@@ -37,21 +37,21 @@ const sys::ArgumentArea& CallerStrings() {
 
 }  // namespace
 
-Expected<Sandbox> Sandbox::Start(const plan::CompiledPlan& plan, const sys::CgroupLayout& cgroups, Input input) {
+Expected<Sandbox> Sandbox::Start(const plan::CompiledPlan& plan, const Host& host, Input input) {
   Sandbox sandbox(plan);
   std::vector<base::UniqueFd> id_maps;
-  if (auto done = sandbox.PrepareHost(cgroups, id_maps); !done) return std::unexpected(done.error());
+  if (auto done = sandbox.PrepareHost(host, id_maps); !done) return std::unexpected(done.error());
   const auto streams = sandbox.MakeStreams(input);
   if (!streams) return std::unexpected(streams.error());
-  if (auto done = sandbox.CloneInit(*streams, id_maps); !done) return std::unexpected(done.error());
+  if (auto done = sandbox.MakeInit(*streams, id_maps); !done) return std::unexpected(done.error());
   return sandbox;
 }
 
-Expected<Sandbox> Sandbox::Prepare(const plan::CompiledPlan& plan, const sys::CgroupLayout& cgroups) {
+Expected<Sandbox> Sandbox::Prepare(const plan::CompiledPlan& plan, const Host& host) {
   Sandbox sandbox(plan);
   std::vector<base::UniqueFd> id_maps;
-  if (auto done = sandbox.PrepareHost(cgroups, id_maps); !done) return std::unexpected(done.error());
-  if (auto done = sandbox.CloneInit({}, id_maps); !done) return std::unexpected(done.error());
+  if (auto done = sandbox.PrepareHost(host, id_maps); !done) return std::unexpected(done.error());
+  if (auto done = sandbox.MakeInit({}, id_maps); !done) return std::unexpected(done.error());
   if (auto done = sandbox.AwaitPrepared(); !done) return std::unexpected(done.error());
   return sandbox;
 }
@@ -102,24 +102,35 @@ Expected<void> Sandbox::Begin(std::span<const std::uint64_t> command, Input mode
   return {};
 }
 
-Expected<void> Sandbox::PrepareHost(const sys::CgroupLayout& cgroups, std::vector<base::UniqueFd>& id_maps) {
-  if (plan_->plan().init_is_pid1 == 0) orphans_.Adopt();
-  if (!plan_->cgroup_paths.empty() || !plan_->private_directory.empty()) {
-    jail::Leftovers leftovers{};
-    std::size_t index = 0;
-    bool fits = CopyPath(leftovers.directory, plan_->private_directory);
-    for (const std::string& path : plan_->cgroup_paths) {
-      fits = fits && index < jail::Leftovers::kMaxCgroups && CopyPath(leftovers.cgroups[index], path);
-      ++index;
-    }
-    if (!fits) {
-      return std::unexpected(Error{
-          .step = "start the janitor", .message = "a path is longer than 511 bytes", .hint = "set TMPDIR to /tmp"});
-    }
-    auto janitor = Janitor::Start(leftovers, plan_->janitor_makes_network ? Network::kMake : Network::kLeave);
-    if (!janitor) return std::unexpected(janitor.error());
-    janitor_ = std::move(*janitor);
+// Somebody who removes what is left on the host should this process be killed. Before anything is made there.
+Expected<void> Sandbox::PrepareCleanUp(const Host& host) {
+  if (plan_->by_launcher && host.launcher != nullptr) {
+    auto handle = host.launcher->Expect(plan_->private_directory, plan_->cgroup_paths);
+    if (!handle) return std::unexpected(handle.error());
+    handle_ = std::move(*handle);
+    return {};
   }
+  if (plan_->cgroup_paths.empty() && plan_->private_directory.empty()) return {};
+  jail::Leftovers leftovers{};
+  std::size_t index = 0;
+  bool fits = CopyPath(leftovers.directory, plan_->private_directory);
+  for (const std::string& path : plan_->cgroup_paths) {
+    fits = fits && index < jail::Leftovers::kMaxCgroups && CopyPath(leftovers.cgroups[index], path);
+    ++index;
+  }
+  if (!fits) {
+    return std::unexpected(
+        Error{.step = "start the janitor", .message = "a path is longer than 511 bytes", .hint = "set TMPDIR to /tmp"});
+  }
+  auto janitor = Janitor::Start(leftovers, plan_->janitor_makes_network ? Network::kMake : Network::kLeave);
+  if (!janitor) return std::unexpected(janitor.error());
+  janitor_ = std::move(*janitor);
+  return {};
+}
+
+Expected<void> Sandbox::PrepareHost(const Host& host, std::vector<base::UniqueFd>& id_maps) {
+  if (plan_->plan().init_is_pid1 == 0) orphans_.Adopt();
+  if (auto done = PrepareCleanUp(host); !done) return done;
   if (!plan_->private_directory.empty()) {
     if (::mkdir(plan_->private_directory.c_str(), 0700) != 0) {
       return std::unexpected(
@@ -128,7 +139,7 @@ Expected<void> Sandbox::PrepareHost(const sys::CgroupLayout& cgroups, std::vecto
     private_directory_ = plan_->private_directory;
   }
   if (!plan_->cgroup_paths.empty()) {
-    auto made = sys::Cgroup::Create(cgroups, plan_->cgroup_name, plan_->cgroup_limits, plan_->cgroup_entry);
+    auto made = sys::Cgroup::Create(host.cgroups, plan_->cgroup_name, plan_->cgroup_limits, plan_->cgroup_entry);
     if (!made) return std::unexpected(made.error());
     cgroup = std::move(*made);
   }
@@ -167,7 +178,7 @@ Expected<Sandbox::Streams> Sandbox::MakeStreams(Input mode) {
   return theirs;
 }
 
-Expected<void> Sandbox::CloneInit(const Streams& streams, const std::vector<base::UniqueFd>& id_maps) {
+Expected<void> Sandbox::MakeInit(const Streams& streams, const std::vector<base::UniqueFd>& id_maps) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return std::unexpected(sys::ErrnoError("make a control socket", errno));
@@ -194,6 +205,13 @@ Expected<void> Sandbox::CloneInit(const Streams& streams, const std::vector<base
   for (const base::UniqueFd& fd : id_maps) fds[count++] = fd.get();
   for (const int fd : plan_->channels) fds[count++] = fd;
 
+  if (by_launcher()) {
+    auto started = Launcher::Start(handle_, plan_->block, std::span(fds).first(count), cgroup.clone_fd());
+    if (!started) return std::unexpected(started.error());
+    init_.pid = started->pid;
+    pidfd = std::move(started->pidfd);
+    return {};
+  }
   const plan::LaunchPlan& plan = plan_->plan();
   const sys::ArgumentArea area = CallerStrings();
   int pidfd_number = -1;
@@ -219,9 +237,10 @@ void Sandbox::Kill() {
 
 const Sandbox::Ending& Sandbox::Wait() {
   if (waited_ || init_.pid <= 0) return ending_;
+  waited_ = true;
+  if (by_launcher()) return ending_ = Launcher::AwaitEnd(handle_);
   while (::wait4(init_.pid, &ending_.status, __WALL, &ending_.usage) < 0 && errno == EINTR) {
   }
-  waited_ = true;
   return ending_;
 }
 
@@ -234,6 +253,7 @@ Sandbox::~Sandbox() {
   // Before the cgroups go, so that the janitor wakes up and leaves meanwhile. It removes whatever it still finds.
   janitor_.Dismiss();
   cgroup.Remove();
+  if (by_launcher()) ::shutdown(handle_.socket.get(), SHUT_RDWR);  // A forked copy of the caller may have it as well.
 }
 
 }  // namespace belljar::launch

@@ -1,6 +1,6 @@
 // launch/sandbox.h: one live sandbox and all that it owns on the host. The destructor ends it and leaves nothing.
 //
-// Made and used by one thread: init asks for a signal when the thread that made it ends.
+// Without a launcher it is made and used by one thread: init asks for a signal when the thread that made it ends.
 #pragma once
 
 #include <sys/resource.h>
@@ -15,6 +15,7 @@
 
 #include "base/unique_fd.h"
 #include "launch/janitor.h"
+#include "launch/launcher.h"
 #include "launch/orphans.h"
 #include "plan/compiled_plan.h"
 #include "sys/cgroup.h"
@@ -24,12 +25,18 @@ namespace belljar::launch {
 
 enum class Input : std::uint8_t { kNone, kPipe };
 
+/// Where sandboxes are made.
+struct Host {
+  const sys::CgroupLayout& cgroups;
+  Launcher* launcher = nullptr;  ///< For plans that are by_launcher.
+};
+
 class Sandbox {
  public:
-  /// Prepares the host side and clones init, which executes the plan. What init makes of it comes as reports.
-  static Expected<Sandbox> Start(const plan::CompiledPlan& plan, const sys::CgroupLayout& cgroups, Input input);
+  /// Prepares the host side and has init made, which executes the plan. What init makes of it comes as reports.
+  static Expected<Sandbox> Start(const plan::CompiledPlan& plan, const Host& host, Input input);
   /// The same for a plan without a command. Waits until init has done all steps before it.
-  static Expected<Sandbox> Prepare(const plan::CompiledPlan& plan, const sys::CgroupLayout& cgroups);
+  static Expected<Sandbox> Prepare(const plan::CompiledPlan& plan, const Host& host);
   /// Hands the command to a prepared sandbox, which can be done once: no guest runs where another one ran.
   Expected<void> Begin(std::span<const std::uint64_t> command, Input mode);
   Sandbox(Sandbox&&) = default;
@@ -47,21 +54,20 @@ class Sandbox {
   bool only_init_is_left = false;  ///< Init has said so: whoever ends it leaves no orphans.
 
   pid_t init() const { return init_.pid; }
+  bool by_launcher() const { return handle_.socket.valid(); }
   /// Ends all processes inside. Init is still to be waited for.
   void Kill();
   /// Reaps init, blocking until all inside is gone. Idempotent.
-  struct Ending {
-    int status = 0;
-    rusage usage{};
-  };
+  using Ending = Launcher::Ending;
   const Ending& Wait();
 
  private:
   explicit Sandbox(const plan::CompiledPlan& plan) : plan_(&plan) {}
   using Streams = std::array<base::UniqueFd, 3>;  ///< The guest's ends.
-  Expected<void> PrepareHost(const sys::CgroupLayout& cgroups, std::vector<base::UniqueFd>& id_maps);
+  Expected<void> PrepareHost(const Host& host, std::vector<base::UniqueFd>& id_maps);
+  Expected<void> PrepareCleanUp(const Host& host);
   Expected<Streams> MakeStreams(Input mode);
-  Expected<void> CloneInit(const Streams& streams, const std::vector<base::UniqueFd>& id_maps);
+  Expected<void> MakeInit(const Streams& streams, const std::vector<base::UniqueFd>& id_maps);
   Expected<void> AwaitPrepared();
 
   struct OwnedPid {
@@ -72,6 +78,7 @@ class Sandbox {
   const plan::CompiledPlan* plan_;
   Orphans orphans_;  ///< Before the janitor, so that its end comes after the janitor's: that is a child too.
   Janitor janitor_;
+  Launcher::Handle handle_;  ///< Of the launcher, instead of the janitor.
   std::string private_directory_;
   OwnedPid init_;
   bool waited_ = false;

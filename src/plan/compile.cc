@@ -88,7 +88,10 @@ void PlanCgroup(Draft& draft) {
   const bool clones = layout.version == sys::CgroupVersion::kV2 && draft.request.facts.clone_into_cgroup;
   out.cgroup_entry = clones ? sys::CgroupEntry::kClone : sys::CgroupEntry::kJoin;
   // Without privileges the network belongs to init's own user namespace, which is not there yet.
-  out.janitor_makes_network = draft.own_network && draft.Privileged() && !out.cgroup_paths.empty();
+  out.by_launcher = draft.request.init_of == InitOf::kLauncher && draft.HasNamespaces();
+  const bool ahead = draft.own_network && draft.Privileged();
+  out.network_ahead = ahead && out.by_launcher;
+  out.janitor_makes_network = ahead && !out.by_launcher && !out.cgroup_paths.empty();
   out.own_network = draft.own_network;
   out.watches_uncounted = limits.memory != kUnlimited;
   out.counts_cpu_time = limits.cpu_time_ns != kUnlimited;

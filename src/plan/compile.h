@@ -18,6 +18,12 @@ namespace belljar::plan {
 enum class Streams : std::uint8_t { kPipes, kTerminal };
 enum class Tracing : std::uint8_t { kOff, kOn };
 
+/// Whose copy init is.
+enum class InitOf : std::uint8_t {
+  kCaller,    ///< This process's; cheapest for a small program that makes one sandbox.
+  kLauncher,  ///< A launcher's, where the form has a pid namespace.
+};
+
 /// When the command is known: with the plan, or later, for a sandbox that is prepared ahead.
 enum class CommandKnown : std::uint8_t { kNow, kLater };
 
@@ -29,6 +35,7 @@ struct Request {
   Streams streams = Streams::kPipes;
   Tracing tracing = Tracing::kOff;
   CommandKnown command = CommandKnown::kNow;
+  InitOf init_of = InitOf::kCaller;
   std::span<const Channel> channels = {};
   std::string run_id;  ///< Names the cgroup and the private directory: letters, digits, '-'.
 };

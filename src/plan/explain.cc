@@ -146,6 +146,9 @@ Texts DescribeIdentity(const LaunchPlan& plan, const Step& step) {
     case Op::kJoinNetwork:
       return {"join the network namespace that the janitor made",
               "loopback is up for local servers; no route leads out"};
+    case Op::kNetworkAhead:
+      return {"start in a network namespace that the launcher made ahead",
+              "loopback is up for local servers; no route leads out"};
     case Op::kLoopback: return {"bring the sandbox's own loopback up", "local servers work; no route leads out"};
     case Op::kSocketDiag:
       return {"hand out a view of the sandbox's sockets", "memory in their buffers is counted, which cgroups don't"};

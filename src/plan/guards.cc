@@ -41,7 +41,9 @@ void AddIdentity(Draft& draft) {
     // SysV memory would outlive the run otherwise, also at level process.
     builder.head.clone_flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
     if (draft.OwnRoot()) builder.head.clone_flags |= CLONE_NEWUTS;
-    if (draft.own_network && !draft.out.janitor_makes_network) builder.head.clone_flags |= CLONE_NEWNET;
+    const bool ahead = draft.out.network_ahead || draft.out.janitor_makes_network;
+    if (draft.own_network && !ahead) builder.head.clone_flags |= CLONE_NEWNET;
+    builder.head.network_ahead = draft.out.network_ahead ? 1 : 0;
     if (!draft.Privileged()) {
       builder.head.clone_flags |= CLONE_NEWUSER;
       // At level process the guest stays who its caller is.
@@ -83,7 +85,11 @@ void AddLimits(Draft& draft) {
 void AddPrivilegeDrop(Draft& draft) {
   Builder& builder = draft.builder;
   if (draft.OwnRoot()) builder.Add(Op::kHostname, {.text = "belljar"});
-  if (draft.own_network) builder.Add(draft.out.janitor_makes_network ? Op::kJoinNetwork : Op::kLoopback);
+  if (draft.own_network) {
+    builder.Add(draft.out.network_ahead           ? Op::kNetworkAhead
+                : draft.out.janitor_makes_network ? Op::kJoinNetwork
+                                                  : Op::kLoopback);
+  }
   if (draft.own_network && draft.out.watches_uncounted) builder.Add(Op::kSocketDiag);
   if (draft.request.streams == Streams::kTerminal) builder.Add(Op::kTerminal);
   AddLimits(draft);

@@ -43,6 +43,7 @@ enum class Op : std::uint16_t {
   kHostname,    ///< text
   kLoopback,
   kJoinNetwork,       ///< The network namespace that the janitor made meanwhile, its loopback up.
+  kNetworkAhead,      ///< Nothing to do: init was born in one that the launcher had made, its loopback up.
   kSocketDiag,        ///< Send the caller a socket by which it sees what the sandbox's sockets hold.
   kTerminal,          ///< Open a pseudo-terminal of the sandbox and send its master to the caller.
   kRlimit,            ///< value: resource, more_value: the limit
@@ -137,7 +138,7 @@ struct LaunchPlan {
   std::uint32_t terminal;
   std::uint32_t trace_filter;  ///< As filter; for kTraceFilter.
   std::uint32_t trace_filter_length;
-  std::uint32_t pad;
+  std::uint32_t network_ahead;  ///< 1: the launcher gives init a new network namespace; clone_flags has none.
 };
 inline constexpr std::uint64_t kNoDeadline = ~std::uint64_t{0};
 

@@ -126,7 +126,8 @@ void KeepNetwork(Surgery& cut) {
   cut.head().clone_flags &= ~static_cast<std::uint32_t>(CLONE_NEWNET);
   cut.plan().janitor_makes_network = false;
   cut.Drop(Op::kJoinNetwork, Op::kLoopback);
-  cut.Drop(Op::kSocketDiag);
+  cut.Drop(Op::kSocketDiag, Op::kNetworkAhead);
+  cut.head().network_ahead = 0;
 }
 
 // The host's directories in place of the few that a root from nothing has, all of them as writable as on the host.

@@ -1,0 +1,287 @@
+#include "launch/launcher.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "launch/launcher_image.h"
+#include "launcher/protocol.h"
+#include "sys/pipe.h"
+#include "sys/process.h"
+
+namespace belljar::launch {
+
+using launcher::Answer;
+using launcher::AnswerKind;
+using launcher::Request;
+using launcher::RequestKind;
+
+class Launcher::Process {
+ public:
+  static Expected<std::shared_ptr<Process>> Start();
+  Process() = default;
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  ~Process() {
+    // Not by close alone: a forked copy of the host program may have the socket as well.
+    if (requests_.valid()) ::shutdown(requests_.get(), SHUT_RDWR);
+    if (pid_ <= 0) return;
+    while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
+    }
+  }
+
+  std::uint32_t NextSerial() { return ++serial_; }
+  /// False with errno.
+  bool Send(const Request& request, std::size_t size, std::span<const int> fds) const;
+  bool alive() const {
+    pollfd wait{requests_.get(), 0, 0};
+    return ::poll(&wait, 1, 0) == 0;
+  }
+
+ private:
+  base::UniqueFd requests_;
+  std::atomic<std::uint32_t> serial_ = 0;
+  pid_t pid_ = -1;
+};
+
+namespace {
+
+constexpr char kName[] = "belljar-launcher";
+
+Error Failed(std::string message, int code) {
+  return sys::ErrnoError("start the launcher: " + std::move(message), code);
+}
+
+Expected<base::UniqueFd> SealedCopy(const char* name, std::string_view bytes, unsigned flags) {
+  base::UniqueFd file(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags));
+  if (!file.valid()) return std::unexpected(Failed("make a memory file", errno));
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return std::unexpected(Failed("fill a memory file", errno));
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
+    return std::unexpected(Failed("seal a memory file", errno));
+  }
+  return file;
+}
+
+// Descriptors and paths for the child, which shares this process's memory until it execs.
+struct Boot {
+  int image;
+  int requests;
+  int owner;
+  int null;
+  int error;
+};
+
+int ExecLauncher(void* argument) {
+  auto& boot = *static_cast<Boot*>(argument);
+  constexpr int kBehind = launcher::kOwnerFd + 1;
+  // Out of the way of the numbers that they get, of which one may be another's.
+  const int requests = ::fcntl(boot.requests, F_DUPFD_CLOEXEC, kBehind);
+  const int owner = ::fcntl(boot.owner, F_DUPFD_CLOEXEC, kBehind);
+  const int image = boot.image >= 0 ? ::fcntl(boot.image, F_DUPFD_CLOEXEC, kBehind) : -1;
+  bool good = requests >= 0 && owner >= 0;
+  for (int fd = 0; fd <= STDERR_FILENO && good; ++fd) good = ::dup2(boot.null, fd) == fd;
+  good = good && ::dup2(requests, launcher::kRequestsFd) >= 0 && ::dup2(owner, launcher::kOwnerFd) >= 0;
+  // Whatever the host program has open without CLOEXEC is none of the launcher's.
+  good = good && ::close_range(kBehind, ~0U, CLOSE_RANGE_CLOEXEC) == 0;
+  char* const argv[] = {const_cast<char*>(kName), nullptr};
+  char* const envp[] = {nullptr};
+  if (good && image >= 0) ::syscall(SYS_execveat, image, "", argv, envp, AT_EMPTY_PATH);
+  if (good && image < 0) ::execve(LauncherPath(), argv, envp);
+  boot.error = errno;
+  ::_exit(127);
+}
+
+// The pid, or -1 with errno. As sys::Clone: no signal when it ends, and nobody's wait but ours sees it.
+pid_t SpawnLauncher(Boot& boot) {
+  alignas(16) std::array<char, 32 * 1024> stack;
+  const sys::BlockedSignals blocked;
+  const pid_t pid = ::clone(ExecLauncher, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK, &boot);
+  if (pid > 0 && boot.error != 0) {
+    while (::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {
+    }
+    errno = boot.error;
+    return -1;
+  }
+  return pid;
+}
+
+// Waits, without a bound: both ends are ours, and that one of them dies is seen.
+bool Receive(int socket, Answer& answer, base::UniqueFd* fd) {
+  iovec part{&answer, sizeof answer};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t got = 0;
+  while ((got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
+  }
+  if (const cmsghdr* head = CMSG_FIRSTHDR(&message);
+      got > 0 && fd != nullptr && head != nullptr && head->cmsg_type == SCM_RIGHTS) {
+    int number = -1;
+    std::memcpy(&number, CMSG_DATA(head), sizeof number);
+    fd->Reset(number);
+  }
+  return got == static_cast<ssize_t>(sizeof answer);
+}
+
+}  // namespace
+
+Expected<std::shared_ptr<Launcher::Process>> Launcher::Process::Start() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return std::unexpected(Failed("make a socket", errno));
+  }
+  auto process = std::make_shared<Process>();
+  process->requests_.Reset(ends[0]);
+  const base::UniqueFd theirs(ends[1]);
+  const base::UniqueFd owner(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!owner.valid() || !null.valid()) return std::unexpected(Failed("open what it needs", errno));
+  Boot boot{.image = -1, .requests = theirs.get(), .owner = owner.get(), .null = null.get(), .error = 0};
+  constexpr unsigned kExecutable = 0x0010U;  // MFD_EXEC, Linux 6.3; older kernels don't know it and don't need it.
+  auto image = SealedCopy(kName, LauncherImage(), kExecutable);
+  if (!image && image.error().code == EINVAL) image = SealedCopy(kName, LauncherImage(), 0);
+  if (image) {
+    boot.image = image->get();
+    process->pid_ = SpawnLauncher(boot);
+  }
+  const int forbidden = image ? errno : image.error().code;
+  if (process->pid_ < 0) {  // vm.memfd_noexec, or a policy that knows no programs without a path.
+    boot.image = -1;
+    boot.error = 0;
+    process->pid_ = SpawnLauncher(boot);
+  }
+  if (process->pid_ < 0) {
+    Error error = Failed("neither from memory nor from " + std::string(LauncherPath()), forbidden);
+    error.hint =
+        "sysctl vm.memfd_noexec=0 allows the first, installing Belljar the second; Launching::kSelf does without";
+    return std::unexpected(std::move(error));
+  }
+  return process;
+}
+
+bool Launcher::Process::Send(const Request& request, std::size_t size, std::span<const int> fds) const {
+  iovec part{const_cast<Request*>(&request), size};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(launcher::kMostDescriptors * sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = CMSG_SPACE(fds.size_bytes());
+  cmsghdr* const head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(fds.size_bytes());
+  std::memcpy(CMSG_DATA(head), fds.data(), fds.size_bytes());
+  ssize_t sent = 0;
+  while ((sent = ::sendmsg(requests_.get(), &message, MSG_NOSIGNAL)) < 0 && errno == EINTR) {
+  }
+  return sent >= 0;
+}
+
+Expected<std::shared_ptr<Launcher::Process>> Launcher::Current() {
+  const std::lock_guard lock(mutex_);
+  if (process_ == nullptr || !process_->alive()) {
+    auto started = Process::Start();
+    if (!started) return std::unexpected(started.error());
+    process_ = std::move(*started);  // Sandboxes of the one that died hold on to it until they are done.
+  }
+  return process_;
+}
+
+Expected<Launcher::Handle> Launcher::Expect(const std::string& directory, std::span<const std::string> cgroups) {
+  Request request{};
+  request.kind = RequestKind::kExpect;
+  const auto add = [&](const std::string& path) {
+    const std::size_t size = path.size() + 1;
+    if (request.leftovers_size + size > sizeof request.leftovers) return false;
+    std::memcpy(request.leftovers + request.leftovers_size, path.c_str(), size);
+    request.leftovers_size += static_cast<std::uint32_t>(size);
+    return true;
+  };
+  bool fits = cgroups.empty() && directory.empty() ? true : add(directory);
+  for (const std::string& path : cgroups) fits = fits && add(path);
+  if (!fits) {
+    return std::unexpected(
+        Error{.step = "start the launcher", .message = "a path is too long", .hint = "set TMPDIR to /tmp"});
+  }
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return std::unexpected(Failed("make a socket", errno));
+  }
+  Handle handle;
+  handle.socket.Reset(ends[0]);
+  const base::UniqueFd theirs(ends[1]);
+  const int fds[] = {theirs.get()};
+  const std::size_t size = offsetof(Request, leftovers) + request.leftovers_size;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    auto process = Current();
+    if (!process) return std::unexpected(process.error());
+    handle.process = std::move(*process);
+    request.serial = handle.serial = handle.process->NextSerial();
+    if (handle.process->Send(request, size, fds)) return handle;
+  }
+  return std::unexpected(Failed("it ends at once", errno));
+}
+
+Expected<Launcher::Started> Launcher::Start(const Handle& handle, std::span<const std::uint64_t> plan,
+                                            std::span<const int> slots, int cgroup_fd) {
+  const auto bytes = std::as_bytes(plan);
+  const auto copy =
+      SealedCopy("belljar-plan", std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()), 0);
+  if (!copy) return std::unexpected(copy.error());
+  Request request{};
+  request.kind = RequestKind::kStart;
+  request.serial = handle.serial;
+  request.plan_size = static_cast<std::uint32_t>(bytes.size());
+  std::array<int, launcher::kMostDescriptors> fds{};
+  std::size_t count = 0;
+  const auto add = [&](int fd) -> std::int16_t {
+    if (fd < 0) return -1;
+    fds[count] = fd;
+    return static_cast<std::int16_t>(count++);
+  };
+  add(copy->get());
+  request.cgroup = add(cgroup_fd);
+  for (std::size_t i = 0; i < plan::kMaxSlots; ++i) request.slots[i] = i < slots.size() ? add(slots[i]) : -1;
+  Answer answer{};
+  Started started;
+  if (!handle.process->Send(request, offsetof(Request, leftovers), std::span(fds).first(count)) ||
+      !Receive(handle.socket.get(), answer, &started.pidfd)) {
+    return std::unexpected(Error{.step = "make a sandbox",
+                                 .message = "the launcher ended",
+                                 .hint = "run it again: another one is started",
+                                 .code = ECONNRESET});
+  }
+  if (answer.kind != AnswerKind::kStarted) return std::unexpected(sys::ErrnoError("clone init", answer.error));
+  started.pid = answer.pid;
+  return started;
+}
+
+Launcher::Ending Launcher::AwaitEnd(const Handle& handle) {
+  Answer answer{};
+  if (Receive(handle.socket.get(), answer, nullptr) && answer.kind == AnswerKind::kEnded) {
+    return {.status = answer.status, .usage = answer.usage};
+  }
+  return {.status = SIGKILL, .usage = {}};
+}
+
+}  // namespace belljar::launch
