@@ -47,11 +47,16 @@ def test_what_no_cgroup_counts(kind, tmp_path):
         assert 0 < made <= LIMIT / 4 and any(d["operation"] == "mmap" for d in result["denials"]), result
     else:
         check_ended(result)
+        # By payload these are seen as well, once all are made and the kernel sends them again.
+        assert kind != "tiny" or result["stdout"] == "", result
 
 
 @pytest.mark.parametrize("way", ["undumpable", "leader-ended", "own-files", "maker-ended", "crowded"])
 def test_locks_that_hide(way):
-    check_ended(hoard("locks", way, size=2 * LIMIT))  # No more than one process can hold, as its children would not hide.
+    # No more than one process can hold, as its children would not hide; in a crowd they do.
+    result = hoard("locks", way, size=(8 if way == "crowded" else 2) * LIMIT)
+    check_ended(result)
+    assert way != "crowded" or result["stdout"] == "", result  # Long before it had all.
 
 
 def test_entries_of_epoll():

@@ -419,7 +419,8 @@ static void keep_a_crowd(void) {
     for (int i = 0; i < kCrowd; ++i) {
       if (crowd[i] > 0) kill(crowd[i], SIGKILL);
     }
-    while (wait(NULL) > 0) {
+    for (int i = 0; i < kCrowd; ++i) {
+      if (crowd[i] > 0) waitpid(crowd[i], NULL, 0);
     }
   }
 }
@@ -439,7 +440,10 @@ static void hoard_by(const char* way) {
     const pid_t maker = clone(take_only, stack + sizeof stack, CLONE_FILES | CLONE_VM | SIGCHLD, NULL);
     waitpid(maker, NULL, 0);
   }
-  if (strcmp(way, "crowded") == 0 && fork() != 0) keep_a_crowd();
+  if (strcmp(way, "crowded") == 0) {  // Deeper than the crowd: whoever goes through the tree comes to it last.
+    if (fork() != 0) keep_a_crowd();
+    if (fork() != 0) pause();
+  }
   hoard(NULL);
 }
 
