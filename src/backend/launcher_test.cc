@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
@@ -124,6 +125,62 @@ TEST(Launcher, EndsWithItsOwner) {
     const auto processes = Processes();
     return !processes.contains(launcher) && !processes.contains(command);
   }));
+}
+
+// A process that is killed while one of its threads sleeps at the pipe of a guest, who holds its lock
+// (tests/containment: test_held_streams.py), keeps all its descriptors: the launcher has to see its end in another way.
+TEST(Launcher, EndsWithAnOwnerThatCanNotEnd) {
+  constexpr char kHold[] = R"(
+import os, socket, time
+pairs = [socket.socketpair() for _ in range(4)]
+for ours, theirs in pairs:
+    theirs.setblocking(False)
+    if os.fork() == 0:
+        while True:
+            os.write(1, b'x' * 4096)
+            os.splice(ours.fileno(), 1, 1)
+for i in range(40):
+    for _, theirs in pairs:
+        try: theirs.send(b'x')
+        except BlockingIOError: pass
+    time.sleep(0.01)
+os.execv('/bin/sleep', ['sleep', '600'])
+)";
+  const auto sleeps = [](pid_t pid) {  // One of its threads, and no signal wakes it.
+    for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+      std::ifstream file(task.path() / "stat");
+      std::string text;
+      std::getline(file, text);
+      if (const std::size_t close = text.rfind(')'); close != std::string::npos && text[close + 2] == 'D') return true;
+    }
+    return false;
+  };
+  // Whether somebody sleeps there in the end is a matter of luck.
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    const pid_t owner = ::fork();
+    if (owner == 0) {
+      auto engine = Engine::Open();
+      (void)engine->Run(Policy().Wall("600s"), {"/usr/bin/python3", "-c", kHold});
+      ::_exit(0);
+    }
+    pid_t command = 0;
+    EXPECT_TRUE(Eventually([&] { return (command = FindBelow(owner, "python3")) != 0; }));
+    const pid_t launcher = FindBelow(owner, "belljar-launch");
+    EXPECT_TRUE(Eventually([&] { return FindBelow(owner, "sleep") != 0; }));  // Nobody lets go of the lock any more.
+    bool held = true;
+    for (int i = 0; i < 20 && held; ++i) {
+      held = sleeps(owner);
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    ::kill(owner, SIGKILL);
+    EXPECT_TRUE(Eventually([&] {
+      const auto processes = Processes();
+      return !processes.contains(launcher) && !processes.contains(command);
+    }));
+    ::waitpid(owner, nullptr, 0);
+    if (held) return;
+  }
+  GTEST_SKIP() << "nobody slept at the pipe";
 }
 
 // Init is a copy of whoever makes it: with the launcher nothing of the caller is in it, without it the caller's memory.

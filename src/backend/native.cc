@@ -25,9 +25,7 @@ NativeOutcome Ended(Verdict verdict, const Error& error, const sys::HostFacts& f
   return outcome;
 }
 
-launch::Input InputFor(const RunOptions& options) {
-  return options.descriptors.in < 0 && options.input.empty() ? launch::Input::kNone : launch::Input::kPipe;
-}
+launch::Input InputFor(const RunOptions& options) { return {.text = options.input, .source = options.descriptors.in}; }
 
 NativeOutcome Supervised(launch::Sandbox& sandbox, const plan::CompiledPlan& compiled, const NativeRun& run) {
   launch::Outcome seen = launch::Supervise(sandbox, compiled, run.policy, run.options, run.depth);

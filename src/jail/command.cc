@@ -42,11 +42,43 @@ int ResetSignals() {
   return sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+constexpr int kStreams = STDERR_FILENO + 1;
+
+// SECURITY: they come over the control socket, to the command's process alone. Neither the parent nor the launcher nor
+// init ever has the guest's ends while a guest runs: by splice() it can hold a pipe's lock for as long as it likes, and
+// whoever closes the last descriptor of an end would sleep until it lets go, deaf to SIGKILL.
+int ReceiveStreams(Context& context, int (&streams)[kStreams]) {
+  char word = 0;
+  struct iovec part = {&word, sizeof word};
+  alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof streams)] = {};
+  struct msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t got = 0;
+  while ((got = recvmsg(context.fds[plan::kControlSlot], &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
+  }
+  if (got < 0) return -1;
+  const struct cmsghdr* head = CMSG_FIRSTHDR(&message);
+  if (got == 0 || head == nullptr || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof streams)) {
+    errno = ECANCELED;  // The parent is gone.
+    return -1;
+  }
+  memcpy(streams, CMSG_DATA(head), sizeof streams);
+  return 0;
+}
+
 int Stdio(Context& context) {
-  for (int fd = 0; fd <= 2; ++fd) {
-    context.detail = fd;
-    const int from = context.plan.terminal != 0 ? context.terminal : context.fds[fd];
-    if (dup2(from, fd) != fd) return -1;
+  int streams[kStreams] = {context.terminal, context.terminal, context.terminal};
+  if (context.plan.terminal == 0 && ReceiveStreams(context, streams) != 0) return -1;
+  for (int fd = 0; fd < kStreams; ++fd) {  // Out of the way of the numbers that they get.
+    context.detail = 1 + fd;
+    if (streams[fd] < kStreams && (streams[fd] = fcntl(streams[fd], F_DUPFD_CLOEXEC, kStreams)) < 0) return -1;
+  }
+  for (int fd = 0; fd < kStreams; ++fd) {
+    context.detail = 1 + kStreams + fd;
+    if (dup2(streams[fd], fd) != fd) return -1;
   }
   return 0;
 }
@@ -176,26 +208,13 @@ int RunCommand(void* argument) {
   _exit(127);
 }
 
-// Waits for the command of a prepared sandbox and its streams. False when the parent is gone instead.
+// Waits for the command of a prepared sandbox. False when the parent is gone instead.
 bool ReceiveCommand(Context& context) {
   alignas(plan::CommandBlock) static char block[plan::kMostSentCommand];
-  constexpr std::size_t kStreams = 3;
-  struct iovec part = {block, sizeof block};
-  alignas(struct cmsghdr) char control[CMSG_SPACE(kStreams * sizeof(int))] = {};
-  struct msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
   ssize_t got = 0;
-  while ((got = recvmsg(context.fds[plan::kControlSlot], &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
+  while ((got = recv(context.fds[plan::kControlSlot], block, sizeof block, 0)) < 0 && errno == EINTR) {
   }
-  const struct cmsghdr* head = CMSG_FIRSTHDR(&message);
-  if (got < static_cast<ssize_t>(sizeof(plan::CommandBlock)) || head == nullptr || head->cmsg_type != SCM_RIGHTS ||
-      head->cmsg_len != CMSG_LEN(kStreams * sizeof(int))) {
-    return false;
-  }
-  memcpy(context.fds, CMSG_DATA(head), kStreams * sizeof(int));
+  if (got < static_cast<ssize_t>(sizeof(plan::CommandBlock))) return false;
   context.command = reinterpret_cast<const plan::CommandBlock*>(block);
   return true;
 }
@@ -205,11 +224,13 @@ bool ReceiveCommand(Context& context) {
   plan::Report report = {};
   if (DoCommandSteps(context, report) == 0) {
     report.kind = plan::ReportKind::kPrepared;
-    if (SendReport(context, report, -1) != 0 || !ReceiveCommand(context)) _exit(0);
+    if (SendReport(context, report, -1) != 0) _exit(0);
+    const int error = Stdio(context) == 0 ? 0 : errno;
+    if (!ReceiveCommand(context)) _exit(0);  // Never used, or no longer wanted.
     auto** space = static_cast<char**>(__builtin_alloca(CountVectors(*context.command) * sizeof(char*)));
     const Vectors vectors = FillVectors(*context.command, space);
     report.kind = plan::ReportKind::kSetupFailed;
-    report.error = Stdio(context) == 0 && write(told, "", 1) == 1 ? 0 : errno;
+    report.error = error != 0 || write(told, "", 1) == 1 ? error : errno;
     if (report.error == 0) ExecCommand(context, vectors, report);
   }
   SendReport(context, report, -1);

@@ -109,7 +109,6 @@ int WatchSignals() {
 
 void InitLoop(Context& context, int command) {
   // The guest's ends are the guest's alone: output ends when the guest does.
-  for (int slot = plan::kStdinSlot; slot <= plan::kStderrSlot; ++slot) close(context.fds[slot]);
   if (context.terminal >= 0) close(context.terminal);
   for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
     const plan::Step& step = plan::Steps(context.plan)[i];

@@ -165,7 +165,7 @@ int Lift(int& fd) {
 }
 
 int CloseFds(Context& context) {
-  int keep[plan::kControlSlot + 3 + plan::kMaxChannels];
+  int keep[3 + plan::kMaxChannels];
   int count = 0;
   for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
     const plan::Step& step = plan::Steps(context.plan)[i];
@@ -176,7 +176,7 @@ int CloseFds(Context& context) {
     keep[count++] = fd;
   }
   context.detail = 2;
-  for (int slot = 0; slot <= plan::kControlSlot; ++slot) keep[count++] = context.fds[slot];
+  keep[count++] = context.fds[plan::kControlSlot];
   keep[count++] = context.landlock;
   keep[count++] = context.terminal;
   if (CloseAllBut(keep, count, 0) != 0) return -1;

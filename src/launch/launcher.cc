@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,6 +15,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <future>
+#include <system_error>
+#include <thread>
 
 #include "launch/launcher_image.h"
 #include "launcher/protocol.h"
@@ -36,9 +40,7 @@ class Launcher::Process {
   ~Process() {
     // Not by close alone: a forked copy of the host program may have the socket as well.
     if (requests_.valid()) ::shutdown(requests_.get(), SHUT_RDWR);
-    if (pid_ <= 0) return;
-    while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
-    }
+    if (parent_.joinable()) parent_.join();
   }
 
   std::uint32_t NextSerial() { return ++serial_; }
@@ -52,7 +54,10 @@ class Launcher::Process {
  private:
   base::UniqueFd requests_;
   std::atomic<std::uint32_t> serial_ = 0;
-  pid_t pid_ = -1;
+  // SECURITY: lives as long as the launcher, which is told of its end. Where this process is killed while a guest holds
+  // the lock of a pipe, the thread that sleeps there keeps all descriptors open and the process from ending; this one
+  // ends.
+  std::thread parent_;
 };
 
 namespace {
@@ -94,7 +99,7 @@ int ExecLauncher(void* argument) {
   const int requests = ::fcntl(boot.requests, F_DUPFD_CLOEXEC, kBehind);
   const int owner = ::fcntl(boot.owner, F_DUPFD_CLOEXEC, kBehind);
   const int image = boot.image >= 0 ? ::fcntl(boot.image, F_DUPFD_CLOEXEC, kBehind) : -1;
-  bool good = requests >= 0 && owner >= 0;
+  bool good = requests >= 0 && owner >= 0 && ::prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) == 0;
   for (int fd = 0; fd <= STDERR_FILENO && good; ++fd) good = ::dup2(boot.null, fd) == fd;
   good = good && ::dup2(requests, launcher::kRequestsFd) >= 0 && ::dup2(owner, launcher::kOwnerFd) >= 0;
   // Whatever the host program has open without CLOEXEC is none of the launcher's.
@@ -159,17 +164,30 @@ Expected<std::shared_ptr<Launcher::Process>> Launcher::Process::Start() {
   constexpr unsigned kExecutable = 0x0010U;  // MFD_EXEC, Linux 6.3; older kernels don't know it and don't need it.
   auto image = SealedCopy(kName, LauncherImage(), kExecutable);
   if (!image && image.error().code == EINVAL) image = SealedCopy(kName, LauncherImage(), 0);
-  if (image) {
-    boot.image = image->get();
-    process->pid_ = SpawnLauncher(boot);
+  int forbidden = image ? 0 : image.error().code;
+  if (image) boot.image = image->get();
+  std::promise<bool> told;
+  std::future<bool> runs = told.get_future();
+  auto be_parent = [&boot, &forbidden, told = std::move(told)]() mutable {
+    pid_t pid = boot.image >= 0 ? SpawnLauncher(boot) : -1;
+    if (pid < 0) {  // vm.memfd_noexec, or a policy that knows no programs without a path.
+      if (boot.image >= 0) forbidden = errno;
+      boot.image = -1;
+      boot.error = 0;
+      pid = SpawnLauncher(boot);
+    }
+    told.set_value(pid > 0);  // What it was called with is gone after this.
+    while (pid > 0 && ::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {
+    }
+  };
+  try {
+    const sys::BlockedSignals blocked;  // The host program's handlers are not its.
+    process->parent_ = std::thread(std::move(be_parent));
+  } catch (const std::system_error& error) {
+    return std::unexpected(Failed("start a thread", error.code().value()));
   }
-  const int forbidden = image ? errno : image.error().code;
-  if (process->pid_ < 0) {  // vm.memfd_noexec, or a policy that knows no programs without a path.
-    boot.image = -1;
-    boot.error = 0;
-    process->pid_ = SpawnLauncher(boot);
-  }
-  if (process->pid_ < 0) {
+  if (!runs.get()) {
+    process->parent_.join();
     Error error = Failed("neither from memory nor from " + std::string(LauncherPath()), forbidden);
     error.hint =
         "sysctl vm.memfd_noexec=0 allows the first, installing Belljar the second; Launching::kSelf does without";

@@ -1,20 +1,17 @@
 #include "launch/limit_watch.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-
-#include "sys/process.h"
 
 namespace belljar::launch {
 namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
-constexpr std::uint64_t kTreeNs = 10 * kMillisecond;
-constexpr std::uint64_t kDirectoryNs = 50 * kMillisecond;
 constexpr std::uint64_t kForksNs = 20 * kMillisecond;  // v1 tells nobody that a fork was refused since Linux 6.11.
-constexpr std::uint64_t kUncountedNs = 100 * kMillisecond;
-constexpr int kMostUnseen = 10;
+// A guest whose looks don't come back can't be watched. Longer than a look lasts on any host that still works.
+constexpr std::uint64_t kLongestLook = 5'000 * kMillisecond;
+// Where the processes have more than the limit together, and only what they share may speak for them.
+constexpr std::uint64_t kLongestDoubt = 1'000 * kMillisecond;
+constexpr std::uint64_t kThreadsNs = 500 * kMillisecond;
 
 }  // namespace
 
@@ -22,28 +19,24 @@ LimitWatch::LimitWatch(const Sandbox& sandbox, const plan::CompiledPlan& plan, c
     : sandbox_(sandbox),
       plan_(plan),
       limits_(limits),
-      uncounted_(sandbox.init(), plan.own_network ? Sockets::kOwn : Sockets::kShared, limits.memory) {}
+      tree_(sandbox, plan.watched, limits),
+      kept_(sandbox, plan, limits) {}
 
 void LimitWatch::Start(std::uint64_t now) {
-  if (plan_.counts_cpu_time) cpu_check_ = now + kMillisecond;
-  if (plan_.watched.memory || plan_.watched.processes) tree_check_ = now + kTreeNs;
-  if (plan_.watched.disk) disk_check_ = now + kDirectoryNs;
-  if (plan_.watches_uncounted) uncounted_check_ = now + kUncountedNs;
+  if (plan_.counts_cpu_time && !plan_.watched.cpu_time) cpu_check_ = EarliestCpuTime(now, limits_.cpu_time_ns);
   if (sandbox_.cgroup.processes_event_fd() >= 0 && sandbox_.cgroup.version() == sys::CgroupVersion::kV1) {
     forks_check_ = now + kForksNs;
   }
+  tree_.Start(now);
+  kept_.Start(now);
+  threads_check_ = std::min(tree_.next(), kept_.next());
 }
 
-std::uint64_t LimitWatch::next() const {
-  return std::min({cpu_check_, tree_check_, disk_check_, uncounted_check_, forks_check_});
-}
+std::uint64_t LimitWatch::next() const { return std::min({cpu_check_, forks_check_, threads_check_}); }
 
 KillReason LimitWatch::Check(std::uint64_t now) {
-  KillReason reason = KillReason::kNone;
-  if (now >= cpu_check_) reason = CheckCpuTime(now);
-  if (reason == KillReason::kNone && now >= tree_check_) reason = CheckTree(now);
-  if (reason == KillReason::kNone && now >= disk_check_) reason = CheckDirectory(now);
-  if (reason == KillReason::kNone && now >= uncounted_check_) reason = CheckUncounted(now);
+  KillReason reason = CheckThreads(now);
+  if (reason == KillReason::kNone && now >= cpu_check_) reason = CheckCpuTime(now);
   if (reason == KillReason::kNone && now >= forks_check_) {
     forks_check_ = now + kForksNs;
     if (ForkRefused()) reason = KillReason::kProcesses;
@@ -52,70 +45,48 @@ KillReason LimitWatch::Check(std::uint64_t now) {
 }
 
 KillReason LimitWatch::CheckCpuTime(std::uint64_t now) {
-  std::uint64_t used = 0;
-  if (plan_.watched.cpu_time) {
-    const auto use = LookAtTree(sandbox_.init());
-    if (!use) {
-      cpu_check_ = kNever;
-      return KillReason::kLostInit;
-    }
-    used = use->cpu_ns;
-    peak_.cpu_ns = std::max(peak_.cpu_ns, used);
-  } else {
-    used = sandbox_.cgroup.CpuNs();
-  }
+  const std::uint64_t used = sandbox_.cgroup.CpuNs();
   if (used >= limits_.cpu_time_ns) {
     cpu_check_ = kNever;
     return KillReason::kCpuTime;
   }
-  // The earliest moment at which it can be used up, were all CPUs busy: no polling, and exact in the end.
-  const auto cpus = static_cast<std::uint64_t>(std::max<long>(1, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  cpu_check_ = now + std::max(kMillisecond, (limits_.cpu_time_ns - used) / cpus);
+  cpu_check_ = EarliestCpuTime(now, limits_.cpu_time_ns - used);
   return KillReason::kNone;
 }
 
-KillReason LimitWatch::CheckTree(std::uint64_t now) {
-  const auto seen = LookAtTree(sandbox_.init());
-  if (!seen) {
-    tree_check_ = kNever;
-    return KillReason::kLostInit;
+// Begins those that are due, and looks whether one found something or does not come back.
+KillReason LimitWatch::CheckThreads(std::uint64_t now) {
+  const struct {
+    Looker& looker;
+    LookThread& thread;
+  } all[] = {{tree_, tree_thread_}, {kept_, kept_thread_}};
+  for (const auto& [looker, thread] : all) {
+    if (const KillReason reason = thread.reason(); reason != KillReason::kNone) return reason;
+    const std::uint64_t since = thread.busy_since();  // kNever is later than any now.
+    if (&thread == &tree_thread_ && tree_.doubts() && now > since && now - since > kLongestDoubt) {
+      return KillReason::kMemory;
+    }
+    if (now > since && now - since > kLongestLook) return KillReason::kLostInit;
   }
-  const TreeUse& use = *seen;
-  peak_.tasks = std::max(peak_.tasks, use.tasks);
-  peak_.memory_bytes = std::max(peak_.memory_bytes, use.memory_bytes);
-  peak_.cpu_ns = std::max(peak_.cpu_ns, use.cpu_ns);
-  tree_check_ = now + kTreeNs;
-  if (plan_.watched.processes && use.tasks > limits_.processes) return KillReason::kProcesses;
-  if (!plan_.watched.memory || use.memory_bytes <= limits_.memory) return KillReason::kNone;
-  return ProportionalMemory(sandbox_.init()) > limits_.memory ? KillReason::kMemory : KillReason::kNone;
-}
-
-KillReason LimitWatch::CheckDirectory(std::uint64_t now) {
-  const DirectoryUse use = LookAtDirectory(plan_.private_directory, limits_.disk, limits_.files);
-  disk_peak_ = std::max(disk_peak_, use.bytes);
-  disk_check_ = now + kDirectoryNs;
-  const bool over = use.bytes >= limits_.disk || use.files > limits_.files || !use.seen_all;
-  return over ? KillReason::kDisk : KillReason::kNone;
-}
-
-KillReason LimitWatch::CheckUncounted(std::uint64_t now) {
-  const auto seen = uncounted_.Look(now);
-  // What others hold makes the look longer: a tenth of one CPU at most goes into it, or half while memory is lost.
-  const std::uint64_t then = sys::NowNs();
-  const std::uint64_t pause = uncounted_.hurries() ? then - now : std::max(kUncountedNs, 9 * (then - now));
-  uncounted_check_ = then + pause;
-  if (!seen) {
-    // An init that is about to be gone has no network to look at any more: not to be taken for one that hides.
-    return ++unseen_ >= kMostUnseen ? KillReason::kLostInit : KillReason::kNone;
+  if (now < threads_check_) return KillReason::kNone;
+  threads_check_ = kNever;
+  for (const auto& [looker, thread] : all) {
+    // A looker is the thread's once it has one.
+    if (!thread.begun() && now >= looker.next() && !thread.Begin()) return KillReason::kLostInit;
+    threads_check_ = std::min(threads_check_, thread.begun() ? now + kThreadsNs : looker.next());
   }
-  unseen_ = 0;
-  return uncounted_.Judge(*seen);
+  return KillReason::kNone;
 }
 
 bool LimitWatch::ForkRefused() {
   if (sandbox_.cgroup.TakeRefusedForks() == 0) return false;
   forks_check_ = kNever;
   return true;
+}
+
+void LimitWatch::Stop() {
+  tree_thread_.Stop();
+  kept_thread_.Stop();
 }
 
 }  // namespace belljar::launch

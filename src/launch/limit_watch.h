@@ -1,15 +1,17 @@
-// launch/limit_watch.h: the limits that only looking keeps, or only looking tells of: when to look, and what to end a
-// run for.
+// launch/limit_watch.h: the limits that no kernel mechanism keeps by itself: when to look, and what to end a run for.
+// Whatever a guest can make slow is looked at by threads (launch/watched_limits.h); here is only what costs one read of
+// a file that the kernel keeps for us.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include <belljar/policy.h>
 
+#include "launch/look_thread.h"
 #include "launch/sandbox.h"
-#include "launch/uncounted.h"
 #include "launch/verdict.h"
-#include "launch/watcher.h"
+#include "launch/watched_limits.h"
 #include "plan/compiled_plan.h"
 
 namespace belljar::launch {
@@ -20,38 +22,38 @@ class LimitWatch {
 
   LimitWatch(const Sandbox& sandbox, const plan::CompiledPlan& plan, const Limits& limits);
 
-  /// By which the sandbox's sockets are looked at.
-  void SeeSockets(base::UniqueFd diag) { uncounted_.SeeSockets(std::move(diag)); }
+  /// By which the sandbox's sockets are looked at. Before the start.
+  void SeeSockets(base::UniqueFd diag) { kept_.SeeSockets(std::move(diag)); }
   /// The command runs from now on.
   void Start(std::uint64_t now);
-  /// Looks at what is due; kNone, or the first reason to end the run that was found.
+  /// Does what is due; kNone, or the first reason to end the run that was found.
   KillReason Check(std::uint64_t now);
   /// Whether a fork was refused: due by Check, and by an event of its own where the kernel sends one.
   bool ForkRefused();
   /// When something is due; kNever before the start.
   std::uint64_t next() const;
+  /// Readable when a thread found a reason, which Check then gives; -1 for those that have not begun.
+  std::array<int, 2> news_fds() const { return {tree_thread_.news_fd(), kept_thread_.news_fd()}; }
 
-  const TreeUse& peak() const { return peak_; }
-  std::uint64_t disk_peak() const { return disk_peak_; }
+  /// When the guest is dead. Only then the peaks are known.
+  void Stop();
+  const TreeUse& peak() const { return tree_.peak(); }
+  std::uint64_t disk_peak() const { return kept_.disk_peak(); }
 
  private:
   KillReason CheckCpuTime(std::uint64_t now);
-  KillReason CheckTree(std::uint64_t now);
-  KillReason CheckDirectory(std::uint64_t now);
-  KillReason CheckUncounted(std::uint64_t now);
+  KillReason CheckThreads(std::uint64_t now);
 
   const Sandbox& sandbox_;
   const plan::CompiledPlan& plan_;
   const Limits& limits_;
-  UncountedWatch uncounted_;
-  int unseen_ = 0;
-  TreeUse peak_;
-  std::uint64_t disk_peak_ = 0;
+  TreeLimits tree_;
+  KeptLimits kept_;
+  LookThread tree_thread_{tree_};
+  LookThread kept_thread_{kept_};
   std::uint64_t cpu_check_ = kNever;
-  std::uint64_t tree_check_ = kNever;
-  std::uint64_t disk_check_ = kNever;
-  std::uint64_t uncounted_check_ = kNever;
   std::uint64_t forks_check_ = kNever;
+  std::uint64_t threads_check_ = kNever;
 };
 
 }  // namespace belljar::launch

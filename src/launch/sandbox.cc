@@ -37,13 +37,16 @@ const sys::ArgumentArea& CallerStrings() {
 
 }  // namespace
 
-Expected<Sandbox> Sandbox::Start(const plan::CompiledPlan& plan, const Host& host, Input input) {
+Expected<Sandbox> Sandbox::Start(const plan::CompiledPlan& plan, const Host& host, const Input& input) {
   Sandbox sandbox(plan);
   std::vector<base::UniqueFd> id_maps;
   if (auto done = sandbox.PrepareHost(host, id_maps); !done) return std::unexpected(done.error());
-  const auto streams = sandbox.MakeStreams(input);
-  if (!streams) return std::unexpected(streams.error());
-  if (auto done = sandbox.MakeInit(*streams, id_maps); !done) return std::unexpected(done.error());
+  auto control_of_init = sandbox.MakeControl();
+  if (!control_of_init) return std::unexpected(control_of_init.error());
+  if (plan.plan().terminal == 0) {  // Which is a stream of its own.
+    if (auto done = sandbox.SendStreams(input); !done) return std::unexpected(done.error());
+  }
+  if (auto done = sandbox.MakeInit(std::move(*control_of_init), id_maps); !done) return std::unexpected(done.error());
   return sandbox;
 }
 
@@ -51,7 +54,9 @@ Expected<Sandbox> Sandbox::Prepare(const plan::CompiledPlan& plan, const Host& h
   Sandbox sandbox(plan);
   std::vector<base::UniqueFd> id_maps;
   if (auto done = sandbox.PrepareHost(host, id_maps); !done) return std::unexpected(done.error());
-  if (auto done = sandbox.MakeInit({}, id_maps); !done) return std::unexpected(done.error());
+  auto control_of_init = sandbox.MakeControl();
+  if (!control_of_init) return std::unexpected(control_of_init.error());
+  if (auto done = sandbox.MakeInit(std::move(*control_of_init), id_maps); !done) return std::unexpected(done.error());
   if (auto done = sandbox.AwaitPrepared(); !done) return std::unexpected(done.error());
   return sandbox;
 }
@@ -79,27 +84,11 @@ Expected<void> Sandbox::AwaitPrepared() {
   }
 }
 
-Expected<void> Sandbox::Begin(std::span<const std::uint64_t> command, Input mode) {
-  const auto streams = MakeStreams(mode);
-  if (!streams) return std::unexpected(streams.error());
-  iovec part{const_cast<std::uint64_t*>(command.data()), command.size_bytes()};
-  std::array<int, 3> numbers{};
-  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = (*streams)[i].get();
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof numbers)> area{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = area.data();
-  message.msg_controllen = area.size();
-  cmsghdr* const head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof numbers);
-  std::memcpy(CMSG_DATA(head), numbers.data(), sizeof numbers);
-  if (::sendmsg(control.get(), &message, MSG_NOSIGNAL) < 0) {
-    return std::unexpected(sys::ErrnoError("hand the command to a prepared sandbox", errno));
-  }
-  return {};
+Expected<void> Sandbox::Begin(std::span<const std::uint64_t> command, const Input& given) {
+  // In this order: when the guest begins, its ends of the streams are nobody else's.
+  if (auto done = SendStreams(given); !done) return done;
+  if (::send(control.get(), command.data(), command.size_bytes(), MSG_NOSIGNAL) >= 0) return {};
+  return std::unexpected(sys::ErrnoError("hand the command to a prepared sandbox", errno));
 }
 
 // Somebody who removes what is left on the host should this process be killed. Before anything is made there.
@@ -151,55 +140,77 @@ Expected<void> Sandbox::PrepareHost(const Host& host, std::vector<base::UniqueFd
   return {};
 }
 
-Expected<Sandbox::Streams> Sandbox::MakeStreams(Input mode) {
-  Streams theirs;
-  if (mode == Input::kPipe) {
-    auto pipe = sys::MakePipe("make a pipe for the command");
-    if (!pipe) return std::unexpected(pipe.error());
-    theirs[plan::kStdinSlot] = std::move(pipe->read);
-    input = std::move(pipe->write);
-  } else {
-    theirs[plan::kStdinSlot].Reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    if (!theirs[plan::kStdinSlot].valid()) return std::unexpected(sys::ErrnoError("open /dev/null", errno));
-  }
-  for (auto [slot, ours] : {std::pair{plan::kStdoutSlot, &output}, std::pair{plan::kStderrSlot, &error}}) {
-    auto pipe = sys::MakePipe("make a pipe for the command");
-    if (!pipe) return std::unexpected(pipe.error());
-    theirs[static_cast<std::size_t>(slot)] = std::move(pipe->write);
-    *ours = std::move(pipe->read);
-  }
-  // The guest may reopen its streams by /dev/stdout, so they are its own.
-  for (int slot = 0; slot <= plan::kStderrSlot; ++slot) {
-    if (slot == plan::kStdinSlot && mode == Input::kNone) continue;
-    if (::fchown(theirs[static_cast<std::size_t>(slot)].get(), plan_->guest_uid, plan_->guest_gid) != 0) {
-      return std::unexpected(sys::ErrnoError("give the streams to the guest", errno));
-    }
-  }
-  return theirs;
-}
-
-Expected<void> Sandbox::MakeInit(const Streams& streams, const std::vector<base::UniqueFd>& id_maps) {
+Expected<base::UniqueFd> Sandbox::MakeControl() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return std::unexpected(sys::ErrnoError("make a control socket", errno));
   }
   control.Reset(ends[0]);
+  base::UniqueFd theirs(ends[1]);
   // Before anything is sent: a traced command is told by the kernel's word, not by a pid of its own namespace.
   const int yes = 1;
   if (plan_->traced && ::setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) {
     return std::unexpected(sys::ErrnoError("ask for credentials on the control socket", errno));
   }
-  base::UniqueFd control_of_init(ends[1]);
-  if (!sys::MoveAboveStreams(control_of_init)) return std::unexpected(sys::ErrnoError("make a control socket", errno));
+  if (!sys::MoveAboveStreams(theirs)) return std::unexpected(sys::ErrnoError("make a control socket", errno));
+  return theirs;
+}
 
+// Makes the command's streams and sends its ends, which this process has no more when a guest may run: see jail's
+// ReceiveStreams. For the same reason what fits of the input is written now.
+Expected<void> Sandbox::SendStreams(const Input& given) {
+  std::array<base::UniqueFd, 3> theirs;
+  const auto make = [&](std::size_t stream, base::UniqueFd& ours) -> Expected<void> {
+    auto pipe = sys::MakePipe("make a pipe for the command");
+    if (!pipe) return std::unexpected(pipe.error());
+    const bool reads = stream == STDIN_FILENO;
+    theirs[stream] = std::move(reads ? pipe->read : pipe->write);
+    ours = std::move(reads ? pipe->write : pipe->read);
+    // SECURITY: a process that is killed closes its files in the order of their numbers, and may sleep at a pipe of a
+    // guest that lives. The control socket's end, which ends the guest, comes first.
+    if (!sys::MoveAbove(ours, control.get())) return std::unexpected(sys::ErrnoError("make a pipe", errno));
+    SetNonBlocking(ours.get());
+    // The guest may reopen its streams by /dev/stdout, so they are its own.
+    if (::fchown(theirs[stream].get(), plan_->guest_uid, plan_->guest_gid) == 0) return {};
+    return std::unexpected(sys::ErrnoError("give the streams to the guest", errno));
+  };
+  if (given.source < 0 && given.text.empty()) {
+    theirs[STDIN_FILENO].Reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!theirs[STDIN_FILENO].valid()) return std::unexpected(sys::ErrnoError("open /dev/null", errno));
+  } else {
+    if (auto made = make(STDIN_FILENO, input); !made) return made;
+    feed = given.source >= 0 ? InputPump(given.source, input.get()) : InputPump(given.text, input.get());
+    if (feed.Pump() == Flow::kEnded) input.Reset();
+  }
+  if (auto made = make(STDOUT_FILENO, output); !made) return made;
+  if (auto made = make(STDERR_FILENO, error); !made) return made;
+
+  char word = 's';
+  iovec part{&word, sizeof word};
+  std::array<int, 3> numbers{};
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = theirs[i].get();
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof numbers)> area{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = area.data();
+  message.msg_controllen = area.size();
+  cmsghdr* const head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof numbers);
+  std::memcpy(CMSG_DATA(head), numbers.data(), sizeof numbers);
+  if (::sendmsg(control.get(), &message, MSG_NOSIGNAL) >= 0) return {};
+  return std::unexpected(sys::ErrnoError("hand the command its streams", errno));
+}
+
+Expected<void> Sandbox::MakeInit(base::UniqueFd control_of_init, const std::vector<base::UniqueFd>& id_maps) {
   std::array<int, plan::kMaxSlots> fds{};
   fds.fill(-1);
-  std::size_t count = 0;
-  for (const base::UniqueFd& fd : streams) fds[count++] = fd.get();
   fds[plan::kControlSlot] = control_of_init.get();
   fds[plan::kNetworkReadySlot] = janitor_.network_ready();
   fds[plan::kJanitorSlot] = janitor_.pidfd();
-  count = plan::kFirstExtraSlot;
+  std::size_t count = plan::kFirstExtraSlot;
   for (const base::UniqueFd& fd : cgroup.join_fds()) fds[count++] = fd.get();
   if (cgroup.clone_fd() >= 0) count = plan::kFirstExtraSlot + plan_->cgroup_paths.size();
   for (const base::UniqueFd& fd : id_maps) fds[count++] = fd.get();

@@ -17,13 +17,19 @@
 #include "launch/janitor.h"
 #include "launch/launcher.h"
 #include "launch/orphans.h"
+#include "launch/stream.h"
 #include "plan/compiled_plan.h"
 #include "sys/cgroup.h"
 #include "sys/host_facts.h"
 
 namespace belljar::launch {
 
-enum class Input : std::uint8_t { kNone, kPipe };
+/// What the command reads: a text, or what comes from a descriptor of the caller; /dev/null where there is neither. The
+/// text has to outlive the sandbox.
+struct Input {
+  std::string_view text;
+  int source = -1;
+};
 
 /// Where sandboxes are made.
 struct Host {
@@ -34,19 +40,20 @@ struct Host {
 class Sandbox {
  public:
   /// Prepares the host side and has init made, which executes the plan. What init makes of it comes as reports.
-  static Expected<Sandbox> Start(const plan::CompiledPlan& plan, const Host& host, Input input);
+  static Expected<Sandbox> Start(const plan::CompiledPlan& plan, const Host& host, const Input& input);
   /// The same for a plan without a command. Waits until init has done all steps before it.
   static Expected<Sandbox> Prepare(const plan::CompiledPlan& plan, const Host& host);
   /// Hands the command to a prepared sandbox, which can be done once: no guest runs where another one ran.
-  Expected<void> Begin(std::span<const std::uint64_t> command, Input mode);
+  Expected<void> Begin(std::span<const std::uint64_t> command, const Input& given);
   Sandbox(Sandbox&&) = default;
   Sandbox& operator=(Sandbox&&) = delete;
   ~Sandbox();
 
   base::UniqueFd control;  ///< Reports of init.
   base::UniqueFd pidfd;    ///< Init.
-  base::UniqueFd input;    ///< Write end of the command's standard input; invalid for Input::kNone.
-  base::UniqueFd output;   ///< Read ends.
+  base::UniqueFd input;    ///< Write end of the command's standard input, unless all of that is written already.
+  InputPump feed;          ///< The rest of the input.
+  base::UniqueFd output;   ///< Read ends. Neither of them blocks.
   base::UniqueFd error;
   base::UniqueFd listener;     ///< Of refused calls; only in a prepared sandbox, others send it later.
   base::UniqueFd socket_diag;  ///< As listener: a view of the sandbox's sockets.
@@ -63,11 +70,11 @@ class Sandbox {
 
  private:
   explicit Sandbox(const plan::CompiledPlan& plan) : plan_(&plan) {}
-  using Streams = std::array<base::UniqueFd, 3>;  ///< The guest's ends.
   Expected<void> PrepareHost(const Host& host, std::vector<base::UniqueFd>& id_maps);
   Expected<void> PrepareCleanUp(const Host& host);
-  Expected<Streams> MakeStreams(Input mode);
-  Expected<void> MakeInit(const Streams& streams, const std::vector<base::UniqueFd>& id_maps);
+  Expected<base::UniqueFd> MakeControl();
+  Expected<void> SendStreams(const Input& given);
+  Expected<void> MakeInit(base::UniqueFd control_of_init, const std::vector<base::UniqueFd>& id_maps);
   Expected<void> AwaitPrepared();
 
   struct OwnedPid {

@@ -57,6 +57,7 @@ Flow OutputPump::Pump() {
   while ((got = ::read(source_, buffer_->data(), buffer_->size())) < 0 && errno == EINTR) {
   }
   if (got < 0 && errno == EAGAIN) return Flow::kWaitForSource;
+  if (stopped_ != nullptr && *stopped_) return Flow::kEnded;
   if (got <= 0) return Flow::kEnded;  // EIO: a terminal that nobody holds any more.
   const std::string_view data(buffer_->data(), static_cast<std::size_t>(got));
   capture_.Append(data);
@@ -81,7 +82,7 @@ Flow InputPump::Pump() {
       if (written < 0) return Flow::kEnded;
       pending_.remove_prefix(static_cast<std::size_t>(written));
     }
-    if (source_ < 0) return Flow::kEnded;
+    if (source_ < 0 || (stopped_ != nullptr && *stopped_)) return Flow::kEnded;
     if (source_can_wait_ && !Ready(source_, POLLIN)) return Flow::kWaitForSource;
     if (buffer_ == nullptr) buffer_ = std::make_unique<std::array<char, kChunk>>();
     const ssize_t got = ::read(source_, buffer_->data(), buffer_->size());

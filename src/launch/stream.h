@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,6 +34,8 @@ class OutputPump {
 
   /// Moves what can be moved now.
   Flow Pump();
+  /// Once this is true nothing more is passed on. It has to outlive the pump.
+  void StopWhen(const std::atomic<bool>& stopped) { stopped_ = &stopped; }
   int source() const { return source_; }
   int target() const { return target_; }
   Capture& capture() { return capture_; }
@@ -47,6 +50,7 @@ class OutputPump {
   std::uint64_t limit_ = 0;
   Capture capture_{0};
   bool target_may_block_ = false;
+  const std::atomic<bool>* stopped_ = nullptr;
   std::unique_ptr<std::array<char, kChunk>> buffer_;
   std::string_view pending_;
 };
@@ -60,16 +64,19 @@ class InputPump {
   InputPump(int source, int target);
 
   Flow Pump();
+  /// As of OutputPump.
+  void StopWhen(const std::atomic<bool>& stopped) { stopped_ = &stopped; }
   int source() const { return source_; }
   int target() const { return target_; }
-  /// False for files, which are always ready and which epoll does not take.
-  bool source_can_wait() const { return source_can_wait_; }
+  /// Whether all that was read is written.
+  bool waits_for_source() const { return pending_.empty(); }
 
  private:
   static constexpr std::size_t kChunk = 64 * 1024;
   int source_ = -1;
   int target_ = -1;
-  bool source_can_wait_ = false;
+  bool source_can_wait_ = false;  // Not a file, which is always ready.
+  const std::atomic<bool>* stopped_ = nullptr;
   std::unique_ptr<std::array<char, kChunk>> buffer_;
   std::string_view pending_;
 };

@@ -16,8 +16,7 @@
 #include "launch/control.h"
 #include "launch/limit_watch.h"
 #include "launch/notices.h"
-#include "launch/stream.h"
-#include "launch/terminal.h"
+#include "launch/pumps.h"
 #include "launch/tracer.h"
 #include "plan/explain.h"
 #include "sys/process.h"
@@ -30,23 +29,10 @@ constexpr std::uint64_t kSetupNs = 30'000 * kMillisecond;     // Set-up may hang
 constexpr std::uint64_t kWallGraceNs = 40 * kMillisecond;     // Init keeps the deadline; the parent is the second line.
 constexpr std::uint64_t kKillGraceNs = 6'000 * kMillisecond;  // For init to kill what it has adopted.
 constexpr std::uint64_t kNever = LimitWatch::kNever;
-constexpr std::uint64_t kSharedMemoryPart = 4;  // Of limits.memory, where nobody counts it.
+constexpr std::uint64_t kSharedMemoryPart = 4;    // Of limits.memory, where nobody counts it.
+constexpr std::uint64_t kPumpsNs = kMillisecond;  // What is over by then needs no thread for its streams.
 
-enum Source : std::uint32_t {
-  kControl,
-  kInit,
-  kOut,
-  kErr,
-  kOutTarget,
-  kErrTarget,
-  kInSource,
-  kInTarget,
-  kCancel,
-  kListener,
-  kOom,
-  kForks,
-  kResize
-};
+enum Source : std::uint32_t { kControl, kInit, kStreams, kPumpNews, kLimitNews, kCancel, kListener, kOom, kForks };
 
 class Supervisor {
  public:
@@ -66,18 +52,15 @@ class Supervisor {
   void Watch(int fd, Source source, std::uint32_t events);
   void Unwatch(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
   void ConnectStreams();
-  void ConnectTerminal(base::UniqueFd master);
+  void BeginPumps();
+  void WatchLimits();
   void Handle(Source source, std::uint32_t events);
   void ReadReports();
   void HandleReport(const plan::Report& report, base::UniqueFd fd, pid_t sender);
   void StartTracing(pid_t command);
-  void PumpOutput(OutputPump& pump, base::UniqueFd& source, Source source_tag, Source target_tag,
-                  bool& waits_for_target);
-  void WatchSource(const base::UniqueFd& source, Source tag);
-  void PumpInput();
   void Kill(KillReason reason);
   std::uint64_t CheckTimers();
-  void DrainAfterEnd();
+  void FinishStreams();
   void AddHint(Result& result, std::string_view errors) const;
   void Finish(Outcome& outcome);
 
@@ -87,12 +70,9 @@ class Supervisor {
   const RunOptions& options_;
   TraceDepth depth_;
   LimitWatch limits_;
+  std::array<bool, 2> limits_seen_{};  // Whether their threads are listened to.
   base::UniqueFd epoll_;
-  base::UniqueFd terminal_;
-  TerminalSettings terminal_settings_;
-  OutputPump out_, err_;
-  InputPump in_;
-  bool out_waits_ = false, err_waits_ = false, in_waits_ = false;  // For their targets.
+  Pumps pumps_;
   Notices notices_;
   std::unique_ptr<Tracer> tracer_;
   Observed observed_;
@@ -102,6 +82,7 @@ class Supervisor {
   std::uint64_t wall_deadline_ = kNever;
   std::uint64_t setup_deadline_ = kNever;
   std::uint64_t kill_deadline_ = kNever;
+  std::uint64_t pumps_due_ = kNever;
 };
 
 void Supervisor::Watch(int fd, Source source, std::uint32_t events) {
@@ -111,95 +92,33 @@ void Supervisor::Watch(int fd, Source source, std::uint32_t events) {
   blind_ = true;  // What can't be watched can't be vouched for.
 }
 
+// Nothing is moved yet: that is for a thread which may sleep (launch/pumps.h), and which short runs can do without.
 void Supervisor::ConnectStreams() {
   const bool capture = options_.streams == StreamMode::kCapture;
-  const std::uint64_t limit = policy_.limits.output.value_or(capture ? kCapturedOutput : kStreamedOutput);
-  SetNonBlocking(sandbox_.output.get());
-  SetNonBlocking(sandbox_.error.get());
-  const Descriptors& to = options_.descriptors;
-  out_ = capture ? OutputPump(sandbox_.output.get(), limit) : OutputPump(sandbox_.output.get(), limit, to.out);
-  err_ = capture ? OutputPump(sandbox_.error.get(), limit) : OutputPump(sandbox_.error.get(), limit, to.err);
-  Watch(sandbox_.output.get(), kOut, EPOLLIN);
-  Watch(sandbox_.error.get(), kErr, EPOLLIN);
-  if (!sandbox_.input.valid()) return;
-  SetNonBlocking(sandbox_.input.get());
-  in_ = to.in >= 0 ? InputPump(to.in, sandbox_.input.get()) : InputPump(options_.input, sandbox_.input.get());
-  PumpInput();
-}
-
-void Supervisor::ConnectTerminal(base::UniqueFd master) {
-  terminal_ = std::move(master);
-  SetNonBlocking(terminal_.get());
-  // The pipes were for a run without a terminal; init has closed its ends of them.
-  sandbox_.output.Reset();
-  sandbox_.error.Reset();
-  sandbox_.input.Reset();
-  terminal_settings_.Begin(terminal_.get(), options_.descriptors.in);
-  out_ = OutputPump(terminal_.get(), policy_.limits.output.value_or(kStreamedOutput), options_.descriptors.out);
-  in_ = InputPump(options_.descriptors.in, terminal_.get());
-  Watch(terminal_.get(), kOut, EPOLLIN);
-  if (terminal_settings_.resize_fd() >= 0) Watch(terminal_settings_.resize_fd(), kResize, EPOLLIN);
-  PumpInput();
-}
-
-void Supervisor::PumpOutput(OutputPump& pump, base::UniqueFd& source, Source source_tag, Source target_tag,
-                            bool& waits_for_target) {
-  if (!source.valid()) return;
-  const Flow flow = pump.Pump();
-  if (waits_for_target && flow != Flow::kWaitForTarget) {
-    Unwatch(pump.target());
-    waits_for_target = false;
-    WatchSource(source, source_tag);
-  }
-  switch (flow) {
-    case Flow::kWaitForSource: return;
-    case Flow::kWaitForTarget:
-      if (waits_for_target) return;
-      waits_for_target = true;
-      WatchSource(source, source_tag);
-      Watch(pump.target(), target_tag, EPOLLOUT);
-      return;
-    case Flow::kOverLimit: Kill(KillReason::kOutput); [[fallthrough]];
-    case Flow::kEnded:
-      Unwatch(source.get());
-      source.Reset();
-      return;
+  pumps_.Connect(sandbox_, options_, policy_.limits.output.value_or(capture ? kCapturedOutput : kStreamedOutput));
+  for (const pollfd& awaited : pumps_.Awaited()) {
+    if (awaited.fd < 0) continue;
+    // The bits of poll are those of epoll.
+    epoll_event event{.events = static_cast<std::uint32_t>(awaited.events) | EPOLLONESHOT, .data = {.u32 = kStreams}};
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, awaited.fd, &event) != 0) pumps_due_ = sys::NowNs();
   }
 }
 
-// What the guest writes to. A terminal is also what it reads from, by the same descriptor.
-void Supervisor::WatchSource(const base::UniqueFd& source, Source tag) {
-  const bool is_terminal = &source == &terminal_;
-  const bool waits = tag == kErr ? err_waits_ : out_waits_;
-  const std::uint32_t events = (waits ? 0U : EPOLLIN) | (is_terminal && in_waits_ ? EPOLLOUT : 0U);
-  if (events != 0) return Watch(source.get(), tag, events);
-  Unwatch(source.get());  // Not merely masked: a hang-up would be reported again and again.
-}
-
-void Supervisor::PumpInput() {
-  const base::UniqueFd& target = terminal_.valid() ? terminal_ : sandbox_.input;
-  if (!target.valid()) {
-    if (in_.source() >= 0 && in_.source_can_wait()) Unwatch(in_.source());
+void Supervisor::BeginPumps() {
+  pumps_due_ = kNever;
+  if (pumps_.begun()) return;
+  if (!pumps_.Begin()) {
+    blind_ = true;
     return;
   }
-  const Flow flow = in_.Pump();
-  const bool waited = std::exchange(in_waits_, flow == Flow::kWaitForTarget);
-  if (terminal_.valid() && waited != in_waits_) WatchSource(terminal_, kOut);
-  switch (flow) {
-    case Flow::kWaitForSource:
-      if (!terminal_.valid()) Unwatch(in_.target());
-      Watch(in_.source(), kInSource, EPOLLIN);
-      return;
-    case Flow::kWaitForTarget:
-      if (in_.source() >= 0 && in_.source_can_wait()) Unwatch(in_.source());
-      if (!terminal_.valid()) Watch(in_.target(), kInTarget, EPOLLOUT);
-      return;
-    case Flow::kEnded:
-    case Flow::kOverLimit:
-      if (in_.source() >= 0 && in_.source_can_wait()) Unwatch(in_.source());
-      // The end of input is the guest's to see; a terminal is not closed by it.
-      if (!terminal_.valid()) sandbox_.input.Reset();
-      return;
+  Watch(pumps_.news_fd(), kPumpNews, EPOLLIN);
+}
+
+// Their threads begin when there is something to look at.
+void Supervisor::WatchLimits() {
+  const auto fds = limits_.news_fds();
+  for (std::size_t i = 0; i < fds.size(); ++i) {
+    if (fds[i] >= 0 && !std::exchange(limits_seen_[i], true)) Watch(fds[i], kLimitNews, EPOLLIN | EPOLLONESHOT);
   }
 }
 
@@ -222,7 +141,9 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
       observed_.started = false;
       return;
     case plan::ReportKind::kPrepared: return;
-    case plan::ReportKind::kTerminal: ConnectTerminal(std::move(fd)); return;
+    case plan::ReportKind::kTerminal:
+      pumps_.ConnectTerminal(std::move(fd), options_, policy_.limits.output.value_or(kStreamedOutput));
+      return BeginPumps();
     case plan::ReportKind::kListener:
       notices_.Listen(std::move(fd));
       Watch(notices_.fd(), kListener, EPOLLIN);
@@ -282,28 +203,27 @@ std::uint64_t Supervisor::CheckTimers() {
     kill_deadline_ = kNever;
     (void)sys::SendSignal(sandbox_.pidfd.get(), SIGKILL);
   }
+  if (now >= pumps_due_) BeginPumps();
   if (const KillReason reason = limits_.Check(now); reason != KillReason::kNone) Kill(reason);
-  return std::min({wall_deadline_, setup_deadline_, kill_deadline_, limits_.next()});
+  WatchLimits();
+  return std::min({wall_deadline_, setup_deadline_, kill_deadline_, pumps_due_, limits_.next()});
 }
 
 void Supervisor::Handle(Source source, std::uint32_t events) {
-  base::UniqueFd& output = terminal_.valid() ? terminal_ : sandbox_.output;
   switch (source) {
     case kControl: return ReadReports();
     case kInit:
       init_gone_ = true;
       Unwatch(sandbox_.pidfd.get());
       return;
-    case kOut:
-      // Room in the guest's terminal for what was typed; or it hung up, which the pump finds out.
-      if (terminal_.valid() && in_waits_ && (events & (EPOLLOUT | EPOLLHUP)) != 0) PumpInput();
-      if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
-      [[fallthrough]];
-    case kOutTarget: return PumpOutput(out_, output, kOut, kOutTarget, out_waits_);
-    case kErr:
-    case kErrTarget: return PumpOutput(err_, sandbox_.error, kErr, kErrTarget, err_waits_);
-    case kInSource:
-    case kInTarget: return PumpInput();
+    case kStreams:
+      if (!pumps_.begun()) pumps_due_ = std::min(pumps_due_, sys::NowNs() + kPumpsNs);
+      return;
+    case kPumpNews:
+      Unwatch(pumps_.news_fd());
+      if (pumps_.over_limit()) Kill(KillReason::kOutput);
+      return;
+    case kLimitNews: return;  // The timers are checked anyway.
     case kCancel: Unwatch(options_.cancel->fd()); return Kill(KillReason::kCancelled);
     case kListener:
       // Hung up: nobody is left who could be refused anything.
@@ -323,39 +243,20 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
         Kill(KillReason::kProcesses);
       }
       return;
-    case kResize: return terminal_settings_.CopySize();
   }
 }
 
-// All processes are gone: what they wrote is still in the pipes, at most their capacity. A slow reader of a command
-// that ended by itself gets all of it; where the run was cut off nobody waits for a reader, who may be the reason.
-void Supervisor::DrainAfterEnd() {
+// A slow reader of a command that ended by itself gets all of it; where the run was cut off nobody waits for a reader,
+// who may be the reason.
+void Supervisor::FinishStreams() {
   const bool by_itself = observed_.killed == KillReason::kNone && observed_.ended.has_value() &&
                          observed_.ended->kind == plan::ReportKind::kEnded;
-  const int cancel = options_.cancel != nullptr ? options_.cancel->fd() : -1;
-  const auto drain = [&](OutputPump& pump, base::UniqueFd& source) {
-    if (!source.valid()) return;
-    std::uint64_t before = 0;
-    for (;;) {
-      before = pump.capture().bytes();
-      const Flow flow = pump.Pump();
-      if (flow == Flow::kWaitForTarget) {
-        if (!by_itself) break;
-        // A signal that the host program handles is no reason to lose the rest: it is tried again.
-        pollfd waits[] = {{pump.target(), POLLOUT, 0}, {cancel, POLLIN, 0}};
-        if ((::poll(waits, 2, -1) < 0 && errno != EINTR) || waits[1].revents != 0) break;
-        continue;
-      }
-      if (flow != Flow::kWaitForSource || pump.capture().bytes() == before) break;
-    }
-    source.Reset();
-  };
-  drain(out_, terminal_.valid() ? terminal_ : sandbox_.output);
-  drain(err_, sandbox_.error);
+  const bool all = pumps_.Finish(by_itself ? Reader::kAwaited : Reader::kHurried,
+                                 options_.cancel != nullptr ? options_.cancel->fd() : -1);
+  if (!all && observed_.killed == KillReason::kNone) observed_.killed = KillReason::kLostOutput;
 }
 
 Outcome Supervisor::Run() {
-  const sys::BlockedSigpipe no_sigpipe;
   setup_deadline_ = began_ + kSetupNs;
   Watch(sandbox_.control.get(), kControl, EPOLLIN);
   Watch(sandbox_.pidfd.get(), kInit, EPOLLIN);
@@ -399,7 +300,8 @@ Outcome Supervisor::Run() {
     }
   }
   ReadReports();
-  DrainAfterEnd();
+  limits_.Stop();
+  FinishStreams();
   Outcome outcome;
   Finish(outcome);
   return outcome;
@@ -421,7 +323,6 @@ void Supervisor::Finish(Outcome& outcome) {
     outcome.left_out = tracer_->log().left_out();
     outcome.accesses = tracer_->log().TakeAccesses();
   }
-  terminal_settings_.End();
   observed_.init_status = ending.status;
   Result& result = outcome.result;
   sys::CgroupUsage used;
@@ -451,8 +352,8 @@ void Supervisor::Finish(Outcome& outcome) {
   if (observed_.ended) {
     for (const plan::DiskUse& disk : observed_.ended->disk) result.usage.disk_bytes += disk.used_bytes;
   }
-  result.out = out_.capture().Take();
-  result.err = err_.capture().Take();
+  result.out = pumps_.TakeOut();
+  result.err = pumps_.TakeErr();
   AddHint(result, options_.streams == StreamMode::kTerminal ? result.out.data : result.err.data);
   if (options_.streams != StreamMode::kCapture) {
     result.out = {.data = {}, .bytes = result.out.bytes};

@@ -75,13 +75,18 @@ void SetKilled(KillReason reason, const Policy& policy, Result& result) {
       result.verdict = Verdict::kCancelled;
       result.message = "ended by its caller";
       return;
+    case KillReason::kLostOutput:
+      result.verdict = Verdict::kFailed;
+      result.message = "the command ended, but its output could not be read: another process holds the other end of it";
+      return;
     case KillReason::kUntraced: result.verdict = Verdict::kRefused; return;
     case KillReason::kNone:
     case KillReason::kLostInit: break;
   }
   result.verdict = Verdict::kFailed;
   result.message =
-      "the sandbox could not be watched any more (init did not answer, or /proc hides it), so it was ended";
+      "the sandbox could not be watched any more (init did not answer, /proc hides it, or a look at it took too long), "
+      "so it was ended";
 }
 
 // The command ended and left a full private filesystem behind: that is why it failed.

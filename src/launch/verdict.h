@@ -25,8 +25,9 @@ enum class KillReason : std::uint8_t {
   kDisk,
   kOutput,
   kCancelled,
-  kLostInit,  ///< Init did not answer.
-  kUntraced,  ///< It was to be traced and can't be.
+  kLostInit,    ///< Init did not answer.
+  kLostOutput,  ///< It ended by itself, and what it wrote can't be had.
+  kUntraced,    ///< It was to be traced and can't be.
 };
 
 struct Observed {

@@ -275,9 +275,22 @@ bool TakeRequests() {
   }
 }
 
+[[noreturn]] void End() {
+  for (int i = 0; i < entry_count; ++i) {
+    if (entries[i].handle != 0 && entries[i].init != 0) kill(entries[i].init, SIGKILL);
+  }
+  while (waitpid(-1, nullptr, __WALL) > 0 || errno == EINTR) {
+  }
+  for (int i = 0; i < entry_count; ++i) {
+    if (entries[i].handle != 0 && !TryRemove(entries[i])) RemoveSlowly(entries[i]);
+  }
+  _exit(0);
+}
+
 void Reap() {
   struct signalfd_siginfo info;
   while (read(signals, &info, sizeof info) > 0) {
+    if (info.ssi_signo == SIGTERM) End();  // The engine's thread that started it ends with the engine.
   }
   Answer answer = {.kind = AnswerKind::kEnded};
   pid_t pid = 0;
@@ -299,18 +312,6 @@ void LetGo(Entry& entry) {
   Forget(entry);
 }
 
-[[noreturn]] void End() {
-  for (int i = 0; i < entry_count; ++i) {
-    if (entries[i].handle != 0 && entries[i].init != 0) kill(entries[i].init, SIGKILL);
-  }
-  while (waitpid(-1, nullptr, __WALL) > 0 || errno == EINTR) {
-  }
-  for (int i = 0; i < entry_count; ++i) {
-    if (entries[i].handle != 0 && !TryRemove(entries[i])) RemoveSlowly(entries[i]);
-  }
-  _exit(0);
-}
-
 void Begin() {
   prctl(PR_SET_NAME, "belljar-launch", 0, 0, 0);
   setsid();  // Ctrl-C is for the engine, which ends its sandboxes in order.
@@ -328,6 +329,7 @@ void Begin() {
   sigset_t ended;
   sigemptyset(&ended);
   sigaddset(&ended, SIGCHLD);
+  sigaddset(&ended, SIGTERM);
   home_network = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
   signals = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK);
   events = epoll_create1(EPOLL_CLOEXEC);

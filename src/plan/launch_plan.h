@@ -96,14 +96,11 @@ struct Step {
   std::uint64_t more_value;
 };
 
-/// The file descriptors that the parent hands to the child.
-inline constexpr int kStdinSlot = 0;
-inline constexpr int kStdoutSlot = 1;
-inline constexpr int kStderrSlot = 2;
-inline constexpr int kControlSlot = 3;       ///< SOCK_SEQPACKET to the parent
-inline constexpr int kNetworkReadySlot = 4;  ///< pipe: 0 or an errno from the janitor
-inline constexpr int kJanitorSlot = 5;       ///< pidfd of the janitor
-inline constexpr int kFirstExtraSlot = 6;
+/// The file descriptors that the parent hands to the child. The command's streams come over the control socket.
+inline constexpr int kControlSlot = 0;       ///< SOCK_SEQPACKET to the parent
+inline constexpr int kNetworkReadySlot = 1;  ///< pipe: 0 or an errno from the janitor
+inline constexpr int kJanitorSlot = 2;       ///< pidfd of the janitor
+inline constexpr int kFirstExtraSlot = 3;
 inline constexpr int kMaxSlots = 48;
 
 /// Numbers that channels may have in the command. Until it execs its own descriptors lie above them.

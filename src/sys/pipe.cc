@@ -17,8 +17,15 @@ Expected<Pipe> MakePipe(const std::string& step) {
   return pipe;
 }
 
-bool MoveAboveStreams(base::UniqueFd& fd) {
-  if (fd.get() <= STDERR_FILENO) fd.Reset(::fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+void Signal(Pipe& pipe) {
+  (void)!::write(pipe.write.get(), "", 1);
+  pipe.write.Reset();
+}
+
+bool MoveAboveStreams(base::UniqueFd& fd) { return MoveAbove(fd, STDERR_FILENO); }
+
+bool MoveAbove(base::UniqueFd& fd, int other) {
+  if (fd.get() <= other) fd.Reset(::fcntl(fd.get(), F_DUPFD_CLOEXEC, other + 1));
   return fd.valid();
 }
 

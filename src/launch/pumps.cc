@@ -1,0 +1,200 @@
+#include "launch/pumps.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+#include <thread>
+
+#include "launch/stream.h"
+#include "launch/terminal.h"
+#include "sys/pipe.h"
+#include "sys/process.h"
+
+namespace belljar::launch {
+
+struct Pumps::State {
+  base::UniqueFd output, error, input;  ///< Of a terminal `output` is both ways.
+  OutputPump out, err;
+  InputPump in;
+  Flow out_flow = Flow::kEnded, err_flow = Flow::kEnded, in_flow = Flow::kEnded;
+  TerminalSettings settings;
+  bool begun = false;
+  std::thread thread;
+  // Signals (sys::Signal); the first is the supervisor's.
+  sys::Pipe stop, news, done;
+  int cancel = -1;  ///< As of Finish. This and the next are set before `stop`.
+  Reader reader = Reader::kHurried;
+  std::atomic<bool> over_limit = false;
+  std::atomic<bool> abandoned = false;  ///< The caller's descriptors may be anybody's by now.
+};
+
+namespace {
+
+constexpr int kGraceMs = 1000;  // For a thread to come back when the guest is dead: only a helper of it can hold it.
+
+// What a pump waits for; nothing when it is done.
+template <typename Pump>
+pollfd Awaits(const Pump& pump, Flow flow) {
+  if (flow == Flow::kWaitForSource) return {pump.source(), POLLIN, 0};
+  if (flow == Flow::kWaitForTarget) return {pump.target(), POLLOUT, 0};
+  return {-1, 0, 0};
+}
+
+}  // namespace
+
+Pumps::Pumps() : state_(std::make_shared<State>()) {}
+
+Pumps::~Pumps() {
+  if (state_->thread.joinable()) (void)Finish(Reader::kHurried, -1);
+}
+
+void Pumps::Connect(Sandbox& sandbox, const RunOptions& options, std::uint64_t limit) {
+  State& state = *state_;
+  state.output = std::move(sandbox.output);
+  state.error = std::move(sandbox.error);
+  state.input = std::move(sandbox.input);
+  state.in = std::move(sandbox.feed);
+  if (options.streams == StreamMode::kCapture) {
+    state.out = OutputPump(state.output.get(), limit);
+    state.err = OutputPump(state.error.get(), limit);
+  } else {
+    state.out = OutputPump(state.output.get(), limit, options.descriptors.out);
+    state.err = OutputPump(state.error.get(), limit, options.descriptors.err);
+  }
+  state.out_flow = state.err_flow = Flow::kWaitForSource;
+  if (state.input.valid()) state.in_flow = state.in.waits_for_source() ? Flow::kWaitForSource : Flow::kWaitForTarget;
+}
+
+void Pumps::ConnectTerminal(base::UniqueFd master, const RunOptions& options, std::uint64_t limit) {
+  State& state = *state_;
+  SetNonBlocking(master.get());
+  state.settings.Begin(master.get(), options.descriptors.in);
+  state.out = OutputPump(master.get(), limit, options.descriptors.out);
+  state.in = InputPump(options.descriptors.in, master.get());
+  state.out_flow = state.in_flow = Flow::kWaitForSource;
+  state.output = std::move(master);
+}
+
+std::array<pollfd, 3> Pumps::Awaited() const {
+  return {Awaits(state_->out, state_->out_flow), Awaits(state_->err, state_->err_flow),
+          Awaits(state_->in, state_->in_flow)};
+}
+
+bool Pumps::Begin() {
+  State& state = *state_;
+  for (sys::Pipe* signal : {&state.stop, &state.news, &state.done}) {
+    auto made = sys::MakePipe("make a pipe");
+    if (!made) return false;
+    *signal = std::move(*made);
+  }
+  state.out.StopWhen(state.abandoned);
+  state.err.StopWhen(state.abandoned);
+  state.in.StopWhen(state.abandoned);
+  try {
+    const sys::BlockedSignals blocked;  // The host program's handlers are not its, and SIGPIPE is nobody's.
+    state.thread = std::thread([held = state_] { Work(*held); });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  state.begun = true;
+  return true;
+}
+
+bool Pumps::begun() const { return state_->begun; }
+int Pumps::news_fd() const { return state_->news.read.get(); }
+bool Pumps::over_limit() const { return state_->over_limit; }
+
+void Pumps::Work(State& state) {
+  while (Turn(state)) {
+  }
+  Drain(state, state.reader, state.cancel);
+  sys::Signal(state.done);
+}
+
+// Waits for what can be moved, and moves a little of each. False when it is told to stop.
+bool Pumps::Turn(State& state) {
+  enum { kStop, kResize, kOut, kErr, kIn, kCount };
+  std::array<pollfd, kCount> waits{};
+  waits[kStop] = {state.stop.read.get(), POLLIN, 0};
+  waits[kResize] = {state.settings.resize_fd(), POLLIN, 0};
+  waits[kOut] = Awaits(state.out, state.out_flow);
+  waits[kErr] = Awaits(state.err, state.err_flow);
+  waits[kIn] = Awaits(state.in, state.in_flow);
+  if (::poll(waits.data(), waits.size(), -1) < 0) return errno == EINTR || errno == ENOMEM;
+  if (waits[kStop].revents != 0) return false;
+  if (waits[kResize].revents != 0) state.settings.CopySize();
+  const auto move = [&](OutputPump& pump, Flow& flow, base::UniqueFd& source) {
+    flow = pump.Pump();
+    if (flow == Flow::kOverLimit) {
+      state.over_limit = true;
+      sys::Signal(state.news);
+    }
+    if (flow == Flow::kEnded) source.Reset();
+  };
+  if (waits[kOut].revents != 0) move(state.out, state.out_flow, state.output);
+  if (waits[kErr].revents != 0) move(state.err, state.err_flow, state.error);
+  const bool has_target = state.input.valid() || state.in.target() == state.output.get();
+  if (!has_target) state.in_flow = Flow::kEnded;  // The terminal hung up.
+  if (has_target && waits[kIn].revents != 0) {
+    state.in_flow = state.in.Pump();
+    // The end of input is the guest's to see; a terminal is not closed by it.
+    if (state.in_flow == Flow::kEnded) state.input.Reset();
+  }
+  return true;
+}
+
+// What the guest wrote is still in the pipes, at most their capacity.
+void Pumps::Drain(State& state, Reader reader, int cancel) {
+  const auto drain = [&](OutputPump& pump, Flow flow, base::UniqueFd& source) {
+    while (source.valid() && flow != Flow::kEnded && flow != Flow::kOverLimit) {
+      const std::uint64_t before = pump.capture().bytes();
+      flow = pump.Pump();
+      if (flow == Flow::kWaitForTarget) {
+        if (reader == Reader::kHurried) break;
+        // A signal that the host program handles is no reason to lose the rest: it is tried again.
+        pollfd waits[] = {{pump.target(), POLLOUT, 0}, {cancel, POLLIN, 0}};
+        if ((::poll(waits, 2, -1) < 0 && errno != EINTR) || waits[1].revents != 0) break;
+      } else if (pump.capture().bytes() == before) {
+        break;
+      }
+    }
+    source.Reset();
+  };
+  drain(state.out, state.out_flow, state.output);
+  drain(state.err, state.err_flow, state.error);
+  state.input.Reset();
+}
+
+bool Pumps::Finish(Reader reader, int cancel) {
+  State& state = *state_;
+  if (!state.begun) {
+    const sys::BlockedSigpipe no_sigpipe;
+    Drain(state, reader, cancel);
+  } else if (state.thread.joinable()) {
+    state.reader = reader;
+    state.cancel = cancel;
+    sys::Signal(state.stop);
+    pollfd waits[] = {{state.done.read.get(), POLLIN, 0}, {cancel, POLLIN, 0}};
+    while (reader == Reader::kAwaited && ::poll(waits, 2, -1) < 0) {
+    }
+    const std::uint64_t until = sys::NowNs() + std::uint64_t{kGraceMs} * 1'000'000;
+    while (::poll(waits, 1, kGraceMs) < 0 && sys::NowNs() < until) {
+    }
+    if (waits[0].revents != 0) {
+      state.thread.join();
+    } else {
+      state.abandoned = true;
+      state.thread.detach();
+    }
+  }
+  state.settings.End();
+  return !state.abandoned;
+}
+
+Output Pumps::TakeOut() { return state_->abandoned ? Output{} : state_->out.capture().Take(); }
+Output Pumps::TakeErr() { return state_->abandoned ? Output{} : state_->err.capture().Take(); }
+
+}  // namespace belljar::launch

@@ -1,0 +1,65 @@
+// launch/watched_limits.h: the limits that are kept by looking at the guest from outside. Each a Looker with a thread
+// of its own, so that none of them has to wait for another one's look.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+
+#include <belljar/policy.h>
+
+#include "launch/look_thread.h"
+#include "launch/sandbox.h"
+#include "launch/uncounted.h"
+#include "launch/watcher.h"
+#include "plan/compiled_plan.h"
+
+namespace belljar::launch {
+
+/// The earliest moment at which so much CPU time can be used up, were all CPUs busy: no polling, and exact in the end.
+std::uint64_t EarliestCpuTime(std::uint64_t now, std::uint64_t left);
+
+/// Memory, processes and CPU time where no cgroup counts them.
+class TreeLimits final : public Looker {
+ public:
+  TreeLimits(const Sandbox& sandbox, const plan::WatchedLimits& watched, const Limits& limits)
+      : sandbox_(sandbox), watched_(watched), limits_(limits) {}
+  void Start(std::uint64_t now);
+  KillReason Look(std::uint64_t now) override;
+  std::uint64_t next() const override { return next_; }
+  /// Shared pages alone may explain what was seen: a second look is under way, which is slow. From any thread.
+  bool doubts() const { return doubts_; }
+  const TreeUse& peak() const { return peak_; }
+
+ private:
+  const Sandbox& sandbox_;
+  const plan::WatchedLimits& watched_;
+  const Limits& limits_;
+  std::uint64_t next_ = kNever;
+  std::atomic<bool> doubts_ = false;
+  TreeUse peak_;
+};
+
+/// What a guest keeps that no process shows: files in its private directory, and what the kernel holds for it.
+class KeptLimits final : public Looker {
+ public:
+  KeptLimits(const Sandbox& sandbox, const plan::CompiledPlan& plan, const Limits& limits);
+  void SeeSockets(base::UniqueFd diag) { uncounted_.SeeSockets(std::move(diag)); }
+  void Start(std::uint64_t now);
+  KillReason Look(std::uint64_t now) override;
+  std::uint64_t next() const override { return std::min(disk_check_, uncounted_check_); }
+  std::uint64_t disk_peak() const { return disk_peak_; }
+
+ private:
+  KillReason LookAtDisk(std::uint64_t now);
+  KillReason LookAtUncounted(std::uint64_t now);
+
+  const plan::CompiledPlan& plan_;
+  const Limits& limits_;
+  UncountedWatch uncounted_;
+  int unseen_ = 0;
+  std::uint64_t disk_peak_ = 0;
+  std::uint64_t disk_check_ = kNever;
+  std::uint64_t uncounted_check_ = kNever;
+};
+
+}  // namespace belljar::launch
