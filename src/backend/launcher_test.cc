@@ -127,6 +127,44 @@ TEST(Launcher, EndsWithItsOwner) {
   }));
 }
 
+char StateOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t close = text.rfind(')');
+  return close == std::string::npos ? 'Z' : text[close + 2];
+}
+
+// A process that is killed closes its files, and sleeps at the pipe of a guest who holds its lock (tests/containment:
+// test_held_streams.py): the last of its threads does, whichever that is.
+TEST(Launcher, EndsWithAnOwnerThatCanNotCloseItsFiles) {
+  constexpr char kHold[] = R"(
+import ctypes, os, socket
+ours, theirs = socket.socketpair()
+ctypes.CDLL(None).prctl(15, b'holds', 0, 0, 0)  # PR_SET_NAME
+os.splice(ours.fileno(), 1, 1)
+)";
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const pid_t owner = ::fork();
+    if (owner == 0) {
+      auto engine = Engine::Open();
+      (void)engine->Run(Policy().Wall("600s"), {"/usr/bin/python3", "-c", kHold});
+      ::_exit(0);
+    }
+    pid_t command = 0;
+    const bool held = Eventually([&] { return (command = FindBelow(owner, "holds")) != 0 && StateOf(command) == 'S'; });
+    const pid_t launcher = FindBelow(owner, "belljar-launch");
+    ::kill(owner, SIGKILL);
+    const bool gone = Eventually([&] {
+      const auto processes = Processes();
+      return !processes.contains(launcher) && !processes.contains(command);
+    });
+    if (command != 0) ::kill(command, SIGKILL);
+    ::waitpid(owner, nullptr, 0);
+    ASSERT_TRUE(held && gone) << held << gone;
+  }
+}
+
 // A process that is killed while one of its threads sleeps at the pipe of a guest, who holds its lock
 // (tests/containment: test_held_streams.py), keeps all its descriptors: the launcher has to see its end in another way.
 TEST(Launcher, EndsWithAnOwnerThatCanNotEnd) {

@@ -55,8 +55,8 @@ class Launcher::Process {
   base::UniqueFd requests_;
   std::atomic<std::uint32_t> serial_ = 0;
   // SECURITY: lives as long as the launcher, which is told of its end. Where this process is killed while a guest holds
-  // the lock of a pipe, the thread that sleeps there keeps all descriptors open and the process from ending; this one
-  // ends.
+  // the lock of a pipe, the thread that sleeps there keeps all descriptors open and the process from ending; this one,
+  // which has no descriptors, ends.
   std::thread parent_;
 };
 
@@ -176,7 +176,10 @@ Expected<std::shared_ptr<Launcher::Process>> Launcher::Process::Start() {
       boot.error = 0;
       pid = SpawnLauncher(boot);
     }
-    told.set_value(pid > 0);  // What it was called with is gone after this.
+    // SECURITY: otherwise it may be the last thread, who has to close them all.
+    const bool alone = pid > 0 && ::close_range(0, ~0U, CLOSE_RANGE_UNSHARE) == 0;
+    if (pid > 0 && !alone) forbidden = errno;
+    told.set_value(alone);  // What it was called with is gone after this.
     while (pid > 0 && ::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {
     }
   };
@@ -187,7 +190,6 @@ Expected<std::shared_ptr<Launcher::Process>> Launcher::Process::Start() {
     return std::unexpected(Failed("start a thread", error.code().value()));
   }
   if (!runs.get()) {
-    process->parent_.join();
     Error error = Failed("neither from memory nor from " + std::string(LauncherPath()), forbidden);
     error.hint =
         "sysctl vm.memfd_noexec=0 allows the first, installing Belljar the second; Launching::kSelf does without";

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -166,9 +167,6 @@ Expected<void> Sandbox::SendStreams(const Input& given) {
     const bool reads = stream == STDIN_FILENO;
     theirs[stream] = std::move(reads ? pipe->read : pipe->write);
     ours = std::move(reads ? pipe->write : pipe->read);
-    // SECURITY: a process that is killed closes its files in the order of their numbers, and may sleep at a pipe of a
-    // guest that lives. The control socket's end, which ends the guest, comes first.
-    if (!sys::MoveAbove(ours, control.get())) return std::unexpected(sys::ErrnoError("make a pipe", errno));
     SetNonBlocking(ours.get());
     // The guest may reopen its streams by /dev/stdout, so they are its own.
     if (::fchown(theirs[stream].get(), plan_->guest_uid, plan_->guest_gid) == 0) return {};
@@ -184,6 +182,12 @@ Expected<void> Sandbox::SendStreams(const Input& given) {
   }
   if (auto made = make(STDOUT_FILENO, output); !made) return made;
   if (auto made = make(STDERR_FILENO, error); !made) return made;
+  // SECURITY: a process that is killed lets go of its files from the highest number to the lowest (what the last
+  // descriptor of a file has left to do is done last in, first out), and may sleep at a pipe of a guest that lives. The
+  // end of the control socket, which ends the guest, comes first.
+  if (!sys::MoveAbove(control, std::max({input.get(), output.get(), error.get()}))) {
+    return std::unexpected(sys::ErrnoError("make a control socket", errno));
+  }
 
   char word = 's';
   iovec part{&word, sizeof word};

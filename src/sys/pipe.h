@@ -25,7 +25,7 @@ void Signal(Pipe& pipe);
 /// streams would replace it. False with errno when there is none.
 bool MoveAboveStreams(base::UniqueFd& fd);
 
-/// Gives it a number above another one, so that it is closed later when this process ends. False with errno.
+/// Gives it a number above another one, so that it is closed sooner when this process ends. False with errno.
 bool MoveAbove(base::UniqueFd& fd, int other);
 
 }  // namespace belljar::sys

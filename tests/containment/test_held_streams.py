@@ -101,3 +101,40 @@ def test_a_held_stream_keeps_no_guest_alive(shared):
         process.kill()
         assert harness.wait_until(lambda: not harness.processes_with(word)), "the guest outlives belljar"
         process.wait(timeout=PATIENCE)
+
+
+# Takes the lock of its empty output before anybody waits for it, and is called so when it does nothing else any more.
+HOLD_QUIETLY = """
+import ctypes, os, socket
+ours, theirs = socket.socketpair()
+ctypes.CDLL(None).prctl(15, b'holds', 0, 0, 0)  # PR_SET_NAME
+os.splice(ours.fileno(), int(os.environ['FD']), 1)
+"""
+
+
+def sleeps_as(name, word):
+    with contextlib.suppress(OSError):
+        for pid in harness.processes_with(word):
+            if pathlib.Path(f"/proc/{pid}/stat").read_text().split("(", 1)[1].startswith(f"{name}) S"):
+                return True
+    return False
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+@pytest.mark.parametrize("level", ["process", "kernel"])
+def test_a_stream_held_from_the_beginning_keeps_no_guest_alive(level, stream):
+    """Whichever of belljar's threads ends last closes its files."""
+    for _ in range(5):
+        word = harness.token()
+        with subprocess.Popen([BELLJAR, "run", "--level", level, "--wall", "600s", "--env", f"FD={stream}", "--", PYTHON, "-c",
+                               HOLD_QUIETLY, word], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as process:
+            try:
+                assert harness.wait_until(lambda: sleeps_as("holds", word))
+                process.kill()
+                assert harness.wait_until(lambda: not harness.processes_with(word)), "the guest outlives belljar"
+            finally:
+                for pid in harness.processes_with(word):
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, signal.SIGKILL)
+                process.kill()
