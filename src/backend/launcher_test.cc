@@ -107,24 +107,51 @@ TEST(Launcher, IsStartedAgainWhenItDied) {
   EXPECT_EQ(next->out.data, "again\n") << next->message;
 }
 
-TEST(Launcher, EndsWithItsOwner) {
-  const pid_t owner = ::fork();
-  if (owner == 0) {
+// Another process, which has an engine and runs a command by it.
+class Owner {
+ public:
+  explicit Owner(const std::vector<std::string>& command) : pid_(::fork()) {
+    if (pid_ != 0) return;
     auto engine = Engine::Open();
-    (void)engine->Run(Policy().Wall("600s"), {"/bin/sleep", "600"});
+    (void)engine->Run(Policy().Wall("600s"), command);
     ::_exit(0);
   }
-  pid_t launcher = 0;
-  pid_t command = 0;
-  EXPECT_TRUE(Eventually([&] { return (command = FindBelow(owner, "sleep")) != 0; }));
-  launcher = FindBelow(owner, "belljar-launch");
-  ::kill(owner, SIGKILL);
-  ::waitpid(owner, nullptr, 0);
-  ASSERT_NE(launcher, 0);
-  EXPECT_TRUE(Eventually([&] {
-    const auto processes = Processes();
-    return !processes.contains(launcher) && !processes.contains(command);
-  }));
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+  ~Owner() {
+    ::kill(pid_, SIGKILL);
+    if (command_ != 0) ::kill(command_, SIGKILL);  // It holds what its owner may sleep at.
+    ::waitpid(pid_, nullptr, 0);
+  }
+  pid_t Pid() const { return pid_; }
+  // Once the command goes by that name. False when it never does, or no launcher is there.
+  bool Runs(const std::string& name) {
+    const bool runs = Eventually([&] { return (command_ = FindBelow(pid_, name)) != 0; });
+    launcher_ = FindBelow(pid_, "belljar-launch");
+    return runs && launcher_ != 0;
+  }
+  pid_t Command() const { return command_; }
+  // Whether launcher and command end when the owner is killed.
+  bool TakesAllAlong() {
+    ::kill(pid_, SIGKILL);
+    const bool gone = Eventually([&] {
+      const auto processes = Processes();
+      return !processes.contains(launcher_) && !processes.contains(command_);
+    });
+    if (gone) command_ = 0;
+    return gone;
+  }
+
+ private:
+  pid_t pid_;
+  pid_t command_ = 0;
+  pid_t launcher_ = 0;
+};
+
+TEST(Launcher, EndsWithItsOwner) {
+  Owner owner({"/bin/sleep", "600"});
+  ASSERT_TRUE(owner.Runs("sleep"));
+  EXPECT_TRUE(owner.TakesAllAlong());
 }
 
 char StateOf(pid_t pid) {
@@ -145,23 +172,10 @@ ctypes.CDLL(None).prctl(15, b'holds', 0, 0, 0)  # PR_SET_NAME
 os.splice(ours.fileno(), 1, 1)
 )";
   for (int attempt = 0; attempt < 10; ++attempt) {
-    const pid_t owner = ::fork();
-    if (owner == 0) {
-      auto engine = Engine::Open();
-      (void)engine->Run(Policy().Wall("600s"), {"/usr/bin/python3", "-c", kHold});
-      ::_exit(0);
-    }
-    pid_t command = 0;
-    const bool held = Eventually([&] { return (command = FindBelow(owner, "holds")) != 0 && StateOf(command) == 'S'; });
-    const pid_t launcher = FindBelow(owner, "belljar-launch");
-    ::kill(owner, SIGKILL);
-    const bool gone = Eventually([&] {
-      const auto processes = Processes();
-      return !processes.contains(launcher) && !processes.contains(command);
-    });
-    if (command != 0) ::kill(command, SIGKILL);
-    ::waitpid(owner, nullptr, 0);
-    ASSERT_TRUE(held && gone) << held << gone;
+    Owner owner({"/usr/bin/python3", "-c", kHold});
+    ASSERT_TRUE(owner.Runs("holds"));
+    ASSERT_TRUE(Eventually([&] { return StateOf(owner.Command()) == 'S'; }));
+    ASSERT_TRUE(owner.TakesAllAlong());
   }
 }
 
@@ -195,27 +209,16 @@ os.execv('/bin/sleep', ['sleep', '600'])
   };
   // Whether somebody sleeps there in the end is a matter of luck.
   for (int attempt = 0; attempt < 20; ++attempt) {
-    const pid_t owner = ::fork();
-    if (owner == 0) {
-      auto engine = Engine::Open();
-      (void)engine->Run(Policy().Wall("600s"), {"/usr/bin/python3", "-c", kHold});
-      ::_exit(0);
-    }
-    pid_t command = 0;
-    EXPECT_TRUE(Eventually([&] { return (command = FindBelow(owner, "python3")) != 0; }));
-    const pid_t launcher = FindBelow(owner, "belljar-launch");
-    EXPECT_TRUE(Eventually([&] { return FindBelow(owner, "sleep") != 0; }));  // Nobody lets go of the lock any more.
+    Owner owner({"/usr/bin/python3", "-c", kHold});
+    ASSERT_TRUE(owner.Runs("python3"));
+    // Nobody lets go of the lock any more.
+    ASSERT_TRUE(Eventually([&] { return FindBelow(owner.Pid(), "sleep") != 0; }));
     bool held = true;
     for (int i = 0; i < 20 && held; ++i) {
-      held = sleeps(owner);
+      held = sleeps(owner.Pid());
       std::this_thread::sleep_for(milliseconds(5));
     }
-    ::kill(owner, SIGKILL);
-    EXPECT_TRUE(Eventually([&] {
-      const auto processes = Processes();
-      return !processes.contains(launcher) && !processes.contains(command);
-    }));
-    ::waitpid(owner, nullptr, 0);
+    ASSERT_TRUE(owner.TakesAllAlong());
     if (held) return;
   }
   GTEST_SKIP() << "nobody slept at the pipe";

@@ -108,8 +108,7 @@ int WatchSignals() {
 }
 
 void InitLoop(Context& context, int command) {
-  // The guest's ends are the guest's alone: output ends when the guest does.
-  if (context.terminal >= 0) close(context.terminal);
+  // The terminal stays open: a guest that has closed it may open it again, and is not hung up meanwhile.
   for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
     const plan::Step& step = plan::Steps(context.plan)[i];
     if (step.op == plan::Op::kChannel) close(context.fds[step.slot]);

@@ -167,16 +167,9 @@ int Proc(Context& context, const plan::Step& step) {
   return MountNew(context, step, "proc", kOptions, kFlags);
 }
 
+// Every devpts mount is an instance of its own since Linux 4.7: the host's terminals are not in it.
 int Devpts(Context& context, const plan::Step& step) {
-  // Every devpts mount is an instance of its own since Linux 4.7: the host's terminals are not in it.
-  static constexpr char kOptions[] =
-      "ptmxmode\0"
-      "0666\0"
-      "mode\0"
-      "0620\0"
-      "max\0"  // Of those that all instances share, other sandboxes want some too.
-      "64\0";
-  return MountNew(context, step, "devpts", kOptions, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  return MountNew(context, step, "devpts", plan::Text(context.plan, step.more), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 }
 
 int MaskSource(Context& context, const char* path) {

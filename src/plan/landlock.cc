@@ -101,6 +101,8 @@ void AllowHostTree(Draft& draft, Rules& rules) {
   for (const char* path : {"/dev/null", "/dev/full", "/dev/random", "/dev/urandom"}) {
     rules.Allow(path, kReadFile | kWriteDevice);
   }
+  // The guest's own, or none: it has a session of its own, and nothing in /dev/pts is allowed.
+  rules.Allow("/dev/tty", kReadFile | kWriteDevice | BELLJAR_LANDLOCK_FS_IOCTL_DEV);
   rules.Allow("/dev/zero", draft.out.watched.memory ? kReadFile : kReadFile | kWriteDevice);
   rules.Allow(draft.out.private_directory, rules.all());
   for (const Brought& brought : draft.command.brought) rules.AllowTree(brought.path, brought.path, kRead | kExecute);

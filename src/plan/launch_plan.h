@@ -34,7 +34,7 @@ enum class Op : std::uint16_t {
   kTmpfs,       ///< text: target, more: options "size\0…\0mode\0…\0\0", value: MOUNT_ATTR_*
   kDevice,      ///< text: path, value: its number
   kProc,        ///< text: target
-  kDevpts,      ///< text: target
+  kDevpts,      ///< text: target, more: options as above
   kMaskSource,  ///< text: path of an empty, unreadable directory that is mounted there and covers others
   kMask,        ///< text: path, value: Cover, more: path of the mask source; absent is fine but for kPresent
   kReadOnly,    ///< text: path of a mount that becomes read-only

@@ -212,7 +212,14 @@ void FileView::Devices() {
   } else {
     builder_.Add(Op::kMaskSource, {.text = kMaskSource});
   }
-  builder_.Add(Op::kDevpts, {.text = "/dev/pts"});
+  const std::string owner = std::to_string(draft_.Owner());  // Of the terminal that init opens, too.
+  builder_.Add(Op::kDevpts, {.text = "/dev/pts",
+                             .more = Options({{"ptmxmode", "0666"},
+                                              {"mode", "0620"},
+                                              {"uid", owner},
+                                              {"gid", owner},
+                                              // Of those that all instances share, other sandboxes want some too.
+                                              {"max", "64"}})});
 }
 
 void FileView::Proc() {
@@ -266,7 +273,7 @@ std::string BoundedTmpfs(const Draft& draft, std::uint64_t size, const char* mod
 // The private, bounded, writable places.
 void FileView::Scratch() {
   const Policy& policy = draft_.request.policy;
-  const unsigned owner = draft_.Privileged() ? draft_.out.guest_uid : kGuestId;
+  const unsigned owner = draft_.Owner();
   const std::uint64_t own = std::uint64_t{owner} + 1;
   MakeDirectory("/tmp");
   builder_.Add(Op::kTmpfs,

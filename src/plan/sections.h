@@ -32,6 +32,8 @@ struct Draft {
   bool OwnRoot() const { return choice.form == Form::kNamespaces; }
   bool HasNamespaces() const { return choice.form == Form::kNamespaces || choice.form == Form::kProcessNamespaces; }
   bool Privileged() const { return request.facts.privileged; }
+  /// The guest's uid where its private filesystems are made: the privileged enter a user namespace later.
+  unsigned Owner() const { return Privileged() ? out.guest_uid : kGuestId; }
   /// The uid that the guest sees as its own.
   unsigned InsideId() const { return OwnRoot() && enters_user_namespace ? kGuestId : out.guest_uid; }
 };

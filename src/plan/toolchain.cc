@@ -95,7 +95,9 @@ bool IsOurs(const std::string& path) {
   const sys::FileStatus status = sys::LinkStatus(path);
   // A group of one's own, as most distributions give to each user, has no other members; of any other group who knows.
   const bool own_group = status.gid == 0 || (status.gid == ::getegid() && status.gid == ::geteuid());
-  const mode_t others = own_group ? S_IWOTH : S_IWOTH | S_IWGRP;
+  // With an access list these bits are of all whom it names.
+  const bool trusted = own_group && ((status.mode & S_IWGRP) == 0 || !sys::HasAccessList(path));
+  const mode_t others = trusted ? S_IWOTH : S_IWOTH | S_IWGRP;
   const bool anybodys = (status.mode & others) != 0 && status.kind != FileKind::kSymlink;  // All links say 0777.
   return (status.uid == 0 || status.uid == ::geteuid()) && !anybodys;
 }

@@ -4,6 +4,7 @@
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
@@ -139,6 +140,10 @@ bool IsReadable(const std::string& path) {
 bool IsWritable(const std::string& path) {
   const bool directory = Status(path).kind == FileKind::kDirectory;
   return ::access(path.c_str(), directory ? W_OK | X_OK : W_OK) == 0;
+}
+
+bool HasAccessList(const std::string& path) {
+  return ::lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
 }
 
 bool IsExecutable(const std::string& path) {

@@ -51,6 +51,8 @@ std::string ReadHead(const std::string& path, std::size_t limit);
 bool IsReadable(const std::string& path);
 /// True when the caller may change it; of a directory, what is in it.
 bool IsWritable(const std::string& path);
+/// True when it has a list of more users or groups with rights of their own (POSIX ACL).
+bool HasAccessList(const std::string& path);
 /// True when this process may execute the file.
 bool IsExecutable(const std::string& path);
 /// When it was made, in nanoseconds since 1970; nothing where that is not known. Links are not followed.

@@ -6,6 +6,7 @@ Each attack is first shown to be one: the same name leads to the secret outside.
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import tempfile
 
@@ -15,6 +16,7 @@ import harness
 from harness import run_json
 
 SECRET = "the-key-of-the-caller"
+NOBODY = 0xFFFFFFFF  # In an access list: no id.
 CODE = """
 import sys
 for path in sys.argv[1:]:
@@ -125,7 +127,11 @@ def test_what_is_brought_is_told(home):
     assert f"{venv}  (Python virtual environment of {venv}/bin/python)" in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize("others", (["group"] if harness.IS_ROOT else []) + ["own group", "nobody"])  # Of a group that one is not in.
+# A user of the list beside the owner's own group, as setfacl -m u:12345:rwx writes it: (tag, rights, id) of each entry.
+LISTED = struct.pack("<I" + 5 * "HHI", 2, 1, 7, NOBODY, 2, 7, 12345, 4, 5, NOBODY, 16, 7, NOBODY, 32, 5, NOBODY)
+
+
+@pytest.mark.parametrize("others", (["group"] if harness.IS_ROOT else []) + ["listed user", "own group", "nobody"])  # Of a group that one is not in.
 def test_a_toolchain_behind_a_link_still_works(home, others):
     """As uv lays it out: the environment leads to a Python by a link that names its minor version. But not when a group
     of whom nobody knows may write it."""
@@ -139,9 +145,11 @@ def test_a_toolchain_behind_a_link_still_works(home, others):
     (real.parent / "cpython-3.11").symlink_to("cpython-3.11.2")
     python = home / "checkout/venv/bin/python"
     python.symlink_to(real.parent / "cpython-3.11/bin/python3")
-    os.chown(real, -1, {"group": 12345, "own group": os.getegid(), "nobody": -1}[others])
+    os.chown(real, -1, {"group": 12345, "own group": os.getegid()}.get(others, -1))
     real.chmod(0o755 if others == "nobody" else 0o775)
-    if others == "group":
+    if others == "listed user":
+        os.setxattr(real, "system.posix_acl_access", LISTED)
+    if others in ("group", "listed user"):
         done = harness.belljar("--", "./venv/bin/python", cwd=home / "checkout", env=environment(home))
         assert done.returncode == 125 and f"--ro {real}" in done.stderr, done
         return

@@ -16,7 +16,7 @@ import time
 import pytest
 
 import harness
-from forms import command, everywhere, forms, ignoring, mistake, start
+from forms import FORMS, command, everywhere, forms, ignoring, mistake, start
 from harness import BELLJAR, PATIENCE, PYTHON, belljar
 
 
@@ -114,15 +114,13 @@ def test_result_that_nobody_reads_can_be_cancelled(number):
     assert ended, "belljar waits for a reader and can't be ended"
 
 
-@everywhere
-def test_terminal_in_every_form(where):
-    argv = start(where)
-    script = "test -t 0 && test -t 1 && test -t 2 && echo all three; tty; read x; echo got $x; exit 6"
+def in_terminal(argv, typed=b""):
+    """The status and what was shown."""
     pid, master = pty.fork()
     if pid == 0:
-        os.execv(argv[0], [*argv, "--tty", "--wall", "100s", "--", "/bin/sh", "-c", script])
+        os.execv(argv[0], argv)
     shown, deadline = b"", time.monotonic() + PATIENCE
-    os.write(master, b"word\r")
+    os.write(master, typed)
     while time.monotonic() < deadline:
         if select.select([master], [], [], 0.05)[0]:
             try:
@@ -133,8 +131,23 @@ def test_terminal_in_every_form(where):
         os.kill(pid, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     os.close(master)
-    text = shown.decode(errors="replace")
+    return status, shown.decode(errors="replace")
+
+
+@everywhere
+def test_terminal_in_every_form(where):
+    script = "test -t 0 && test -t 1 && test -t 2 && echo all three; tty; read x; echo got $x; exit 6"
+    status, text = in_terminal([*start(where), "--tty", "--wall", "100s", "--", "/bin/sh", "-c", script], b"word\r")
     assert status == 6 and "all three" in text and "/dev/pts/" in text and "got word" in text, (status, text)
+
+
+# By Landlock alone no terminal has a name that may be opened: they are the host's.
+@pytest.mark.parametrize("where, name", [(w, n) for w in [*FORMS, "process"] for n in ["/dev/tty", "$own"] if (w, n) != ("landlock-only", "$own")])
+def test_a_terminal_can_be_closed_and_opened_again(where, name):
+    """Whoever closes it is not hung up, which is what a terminal without anybody at its other end does."""
+    script = f"own=$(tty); exec <&- >&- 2>&-; for i in 1 2 3 4 5 6 7 8 9; do /bin/true; done; exec >{name}; echo again; exit 6"
+    status, text = in_terminal([*start(where), "--tty", "--wall", "100s", "--", "/bin/sh", "-c", script])
+    assert status == 6 and "again" in text, (status, text)
 
 
 @everywhere
