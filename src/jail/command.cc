@@ -278,12 +278,12 @@ int PrepareCommand(Context& context) {
   close(ends[1]);
   for (;;) {
     struct pollfd events[3] = {
-        {context.fds[plan::kControlSlot], 0, 0}, {context.signals, POLLIN, 0}, {ends[0], POLLIN, 0}};
+        {context.fds[plan::kControlSlot], kWishEvents, 0}, {context.signals, POLLIN, 0}, {ends[0], POLLIN, 0}};
     ppoll(events, 3, nullptr, nullptr);
     char byte = 0;
     if (events[2].revents != 0 && read(ends[0], &byte, 1) != 1) _exit(0);
     if (events[2].revents != 0) break;
-    if (ParentGone(context, events[0])) _exit(0);
+    if (ParentsWish(context, events[0]) != Wish::kNone) _exit(0);
   }
   close(ends[0]);
   return pid;

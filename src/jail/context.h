@@ -50,13 +50,16 @@ int StartCommand(Context& context);
 /// has begun, or -1 with errno.
 int PrepareCommand(Context& context);
 
-/// True when the parent is gone: its end of the control socket closed, or its death signal came.
-bool ParentGone(const Context& context, const pollfd& control);
+/// What the parent wants, by the control socket as polled: it has no more to say when it wants all to end, and is gone
+/// when its end is closed or its death signal came.
+enum class Wish { kNone, kEnd, kGone };
+inline constexpr short kWishEvents = POLLRDHUP;
+Wish ParentsWish(const Context& context, const pollfd& control);
 
 /// What InitLoop waits on; before the command starts, because without it nobody would see it end. -1 with errno.
 int WatchSignals();
 
-/// Reaps until the command ends, the deadline passes or the parent is gone; never returns.
+/// Reaps until the command ends, the deadline passes or the parent wants it; never returns.
 [[noreturn]] void InitLoop(Context& context, int command);
 
 }  // namespace belljar::jail

@@ -85,18 +85,18 @@ Reaped Reap(int command, int* status) {
 
 }  // namespace
 
-bool ParentGone(const Context& context, const struct pollfd& control) {
-  if ((control.revents & (POLLHUP | POLLERR)) != 0) return true;
+Wish ParentsWish(const Context& context, const struct pollfd& control) {
+  if ((control.revents & (POLLHUP | POLLERR)) != 0) return Wish::kGone;
   struct signalfd_siginfo info;
-  bool gone = false;
+  Wish wish = (control.revents & POLLRDHUP) != 0 ? Wish::kEnd : Wish::kNone;
   while (read(context.signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     // SECURITY: a guest may send SIGTERM too. To pid 1 of a namespace only a sender from outside has no pid, and only
     // the kernel may say SI_USER for somebody else. Elsewhere a parent that is gone is no longer the parent.
     if (info.ssi_signo != SIGTERM) continue;
     const bool outside = info.ssi_pid == 0 && info.ssi_code == SI_USER;
-    if (context.plan.init_is_pid1 != 0 ? outside : getppid() != context.parent) gone = true;
+    if (context.plan.init_is_pid1 != 0 ? outside : getppid() != context.parent) wish = Wish::kGone;
   }
-  return gone;
+  return wish;
 }
 
 int WatchSignals() {
@@ -133,9 +133,13 @@ void InitLoop(Context& context, int command) {
       left.tv_sec = static_cast<time_t>((deadline - now) / 1'000'000'000);
       left.tv_nsec = static_cast<long>((deadline - now) % 1'000'000'000);
     }
-    struct pollfd events[2] = {{context.fds[plan::kControlSlot], 0, 0}, {context.signals, POLLIN, 0}};
+    struct pollfd events[2] = {{context.fds[plan::kControlSlot], kWishEvents, 0}, {context.signals, POLLIN, 0}};
     ppoll(events, 2, deadline == plan::kNoDeadline ? nullptr : &left, nullptr);
-    if (ParentGone(context, events[0])) Finish(context, nullptr);
+    switch (ParentsWish(context, events[0])) {
+      case Wish::kNone: break;
+      case Wish::kEnd: report.kind = plan::ReportKind::kStopped; Finish(context, &report);
+      case Wish::kGone: Finish(context, nullptr);
+    }
   }
 }
 

@@ -240,6 +240,8 @@ Expected<void> Sandbox::MakeInit(base::UniqueFd control_of_init, const std::vect
   return {};
 }
 
+void Sandbox::Stop() const { ::shutdown(control.get(), SHUT_WR); }
+
 void Sandbox::Kill() {
   if (waited_ || !pidfd.valid()) return;
   if (plan_->plan().init_is_pid1 != 0 || only_init_is_left) {

@@ -62,6 +62,8 @@ class Sandbox {
 
   pid_t init() const { return init_.pid; }
   bool by_launcher() const { return handle_.socket.valid(); }
+  /// Has init end all inside and report; nothing can be said to it any more.
+  void Stop() const;
   /// Ends all processes inside. Init is still to be waited for.
   void Kill();
   /// Reaps init, blocking until all inside is gone. Idempotent.

@@ -27,6 +27,7 @@ namespace {
 constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kSetupNs = 30'000 * kMillisecond;     // Set-up may hang on a dead network filesystem.
 constexpr std::uint64_t kWallGraceNs = 40 * kMillisecond;     // Init keeps the deadline; the parent is the second line.
+constexpr std::uint64_t kStopGraceNs = 1'000 * kMillisecond;  // Before its end takes all others along.
 constexpr std::uint64_t kKillGraceNs = 6'000 * kMillisecond;  // For init to kill what it has adopted.
 constexpr std::uint64_t kNever = LimitWatch::kNever;
 constexpr std::uint64_t kSharedMemoryPart = 4;    // Of limits.memory, where nobody counts it.
@@ -135,7 +136,10 @@ void Supervisor::StartTracing(pid_t command) {
 
 void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid_t sender) {
   switch (report.kind) {
-    case plan::ReportKind::kSetupFailed: observed_.setup_failed = report; return;
+    case plan::ReportKind::kSetupFailed:
+      // Stopped on its way: that is not why.
+      if (report.error != ECANCELED || observed_.killed == KillReason::kNone) observed_.setup_failed = report;
+      return;
     case plan::ReportKind::kExecFailed:
       observed_.exec_failed = report;
       observed_.started = false;
@@ -160,7 +164,8 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
     }
     case plan::ReportKind::kEnded:
     case plan::ReportKind::kDeadline:
-      // Exactly one of the two is ever sent. What the parent did before it came is the reason, though.
+    case plan::ReportKind::kStopped:
+      // Exactly one of them is ever sent. What the parent did before it came is the reason, though.
       observed_.ended = report;
       sandbox_.only_init_is_left = true;
       wall_deadline_ = kNever;
@@ -182,8 +187,10 @@ void Supervisor::ReadReports() {
 
 void Supervisor::Kill(KillReason reason) {
   if (observed_.killed == KillReason::kNone && !observed_.ended) observed_.killed = reason;
-  sandbox_.Kill();
-  kill_deadline_ = std::min(kill_deadline_, sys::NowNs() + kKillGraceNs);
+  // Init is asked first, because it alone can tell what was used. It may hang in set-up, or not get a CPU.
+  if (kill_deadline_ == kNever) sandbox_.Stop();
+  const std::uint64_t grace = plan_.plan().init_is_pid1 != 0 ? kStopGraceNs : kKillGraceNs;
+  kill_deadline_ = std::min(kill_deadline_, sys::NowNs() + grace);
 }
 
 // Does what is due; returns when to look again.
@@ -281,6 +288,7 @@ Outcome Supervisor::Run() {
   while (!init_gone_ && !observed_.ended) {
     if (blind_) {
       Kill(KillReason::kLostInit);
+      sandbox_.Kill();
       sandbox_.Wait();
       break;
     }

@@ -34,7 +34,7 @@ struct Observed {
   KillReason killed = KillReason::kNone;
   std::optional<plan::Report> setup_failed;  ///< The command never ran.
   std::optional<plan::Report> exec_failed;
-  std::optional<plan::Report> ended;  ///< kEnded or kDeadline
+  std::optional<plan::Report> ended;  ///< kEnded, kDeadline or kStopped
   bool started = false;
   std::uint64_t oom_kills = 0;
   std::uint64_t processes_refused = 0;

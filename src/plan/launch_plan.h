@@ -172,9 +172,10 @@ enum class ReportKind : std::uint32_t {
   kStarted,      ///< sent by the command itself: its own program is the next that runs
   kEnded,        ///< status, usage; nothing but init is left in the sandbox
   kDeadline,     ///< init ended it because of wall_ns; usage, as above
+  kStopped,      ///< init ended it because the parent said so; usage, as above
 };
 
-inline constexpr ReportKind kLastReportKind = ReportKind::kDeadline;
+inline constexpr ReportKind kLastReportKind = ReportKind::kStopped;
 
 struct DiskUse {
   std::uint64_t used_bytes;

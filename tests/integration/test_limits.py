@@ -1,6 +1,7 @@
 """Limits: each ends with its own verdict and names the flag that would have to change; output never grows belljar."""
 
 import json
+import signal
 import subprocess
 
 import pytest
@@ -65,6 +66,25 @@ def test_file_size(level):
 def test_disk_usage_is_told():
     result = run_json("--", "/bin/sh", "-c", "head -c 3M /dev/zero > three")
     assert 3 << 20 <= result["usage"]["disk_bytes"] < 4 << 20
+
+
+BURN = """
+import os, signal, sys, time
+while time.process_time() < 0.3: pass
+open(sys.argv[1], "w").close()
+signal.pause()
+"""
+
+
+@both
+def test_usage_of_a_run_that_its_caller_ends(level, shared):
+    """Init is asked to end it, since it alone knows what its children have used."""
+    process = subprocess.Popen([harness.BELLJAR, "run", "--json", "--level", level, "--rw", str(shared), "--", harness.PYTHON,
+                                "-c", BURN, str(shared / "burnt")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    assert harness.wait_until((shared / "burnt").exists)
+    process.send_signal(signal.SIGINT)
+    result = json.loads(process.communicate(timeout=harness.PATIENCE)[0])
+    assert result["verdict"] == "cancelled" and result["usage"]["cpu_ms"] >= 300, result
 
 
 @both
