@@ -149,15 +149,15 @@ void RemoveOrphans(const char* path) {
 }  // namespace
 
 void KillChildren(Kin kin) {
-  for (int round = 0; round < kRounds; ++round) {
+  int since = 0;  // That one has ended.
+  for (int round = 0; round < kRounds && since < kRounds / 5; ++round, ++since) {
     if (kin == Kin::kAllInScope) {
       kill(-1, SIGKILL);
     } else {
       KillListed(AT_FDCWD, "/proc/thread-self/children");
     }
     pid_t ended = 0;
-    while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) {
-    }
+    while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) since = 0;
     if (ended < 0 && errno == ECHILD) return;
     // Short first: killed children leave at once, and their orphans are the next round's.
     if (round > 50) Pause();
@@ -185,8 +185,10 @@ int RemoveTree(const char* path) {
   return below == -1 ? rmdir(path) : -1;
 }
 
-void RemoveLeftovers(const Leftovers& leftovers) {
-  for (int round = 0; round < kRounds; ++round) {
+void RemoveLeftovers(const Leftovers& leftovers, Patience patience) {
+  constexpr int kSecond = 500;
+  const int rounds = patience == Patience::kLong ? 3600 : kRounds;
+  for (int round = 0; round < rounds; ++round) {
     bool left = false;
     for (const auto& cgroup : leftovers.cgroups) {
       if (cgroup[0] == '\0') break;
@@ -199,7 +201,7 @@ void RemoveLeftovers(const Leftovers& leftovers) {
     }
     if (leftovers.directory[0] != '\0' && RemoveTree(leftovers.directory) != 0) left = true;
     if (!left) return;
-    Pause();
+    for (int i = 0; i < (patience == Patience::kLong ? kSecond : 1); ++i) Pause();
   }
 }
 
@@ -215,7 +217,7 @@ void Janitor(const Leftovers& leftovers, JanitorEnds ends) {
     close(ends.network_ready);
   }
   prctl(PR_SET_NAME, "belljar-janitor", 0, 0, 0);
-  // The owner never writes: the end of the pipe is the only word, and only that word ends a run.
+  // The end of the pipe is the word that ends a run.
   struct pollfd life = {ends.lifeline, POLLIN, 0};
   int ready = poll(&life, 1, 20);
   for (const auto& cgroup : leftovers.cgroups) {
@@ -227,7 +229,8 @@ void Janitor(const Leftovers& leftovers, JanitorEnds ends) {
     if (ready < 0 && errno != EINTR) Pause();
   }
   // Also when its owner said good-bye: that came before the removal, so that waking up here overlaps with it.
-  RemoveLeftovers(leftovers);
+  char byte = 0;
+  RemoveLeftovers(leftovers, read(ends.lifeline, &byte, 1) == 1 ? Patience::kLong : Patience::kSome);
   _exit(0);
 }
 

@@ -8,7 +8,8 @@ enum class Kin : unsigned char {
   kAllInScope,  ///< All that this process may signal, at once: for a caller whose Landlock scope holds nobody else.
 };
 
-/// Kills and reaps all children, and the orphans that become children (the caller is a subreaper), until none is left.
+/// Kills and reaps all children, and the orphans that become children (the caller is a subreaper), until none is left,
+/// or none has ended for a second: somebody outside can keep a killed process asleep in the kernel.
 void KillChildren(Kin kin);
 
 /// Removes a directory with all that is in it, at any depth, without following links. 0 when there is no directory of
@@ -22,8 +23,13 @@ struct Leftovers {
   char directory[512];             ///< A private directory of the run, or empty.
 };
 
-/// Kills all in the cgroups, removes them and the directory; retries for up to five seconds.
-void RemoveLeftovers(const Leftovers& leftovers);
+enum class Patience : unsigned char {
+  kSome,  ///< Somebody may wait for it: five seconds.
+  kLong,  ///< Nobody does, and what is killed may sleep on: an hour.
+};
+
+/// Kills all in the cgroups, removes them and the directory; retries for as long as that.
+void RemoveLeftovers(const Leftovers& leftovers, Patience patience);
 
 /// Descriptors of the janitor.
 struct JanitorEnds {
@@ -31,8 +37,8 @@ struct JanitorEnds {
   int network_ready;  ///< Takes 0 or an errno once a network namespace is made; -1: none is wanted.
 };
 
-/// Body of the janitor: makes the network namespace, waits until a byte comes or `lifeline` closes, removes what is
-/// left by then. Never returns.
+/// Body of the janitor: makes the network namespace, waits until `lifeline` closes, removes what is left by then; with
+/// long patience when a byte came before. Never returns.
 [[noreturn]] void Janitor(const Leftovers& leftovers, JanitorEnds ends);
 
 }  // namespace belljar::jail

@@ -54,6 +54,12 @@ Expected<Janitor> Janitor::Start(const jail::Leftovers& leftovers, Network netwo
   return janitor;
 }
 
+void Janitor::Leave() {
+  if (pid_ > 0) (void)!::write(lifeline_.get(), "l", 1);
+  Dismiss();
+  pid_ = -1;
+}
+
 Janitor::~Janitor() {
   if (pid_ <= 0) return;
   Dismiss();

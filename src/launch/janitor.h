@@ -34,6 +34,8 @@ class Janitor {
   }
   /// The run is over: removes what is still left and ends. The destructor waits for that.
   void Dismiss() { lifeline_.Reset(); }
+  /// The same, without a wait: it may take long.
+  void Leave();
   ~Janitor();
 
   int network_ready() const { return network_ready_.get(); }  ///< For init, which reads it; -1 for Network::kLeave.

@@ -36,6 +36,7 @@ std::uint64_t LimitWatch::next() const { return std::min({cpu_check_, forks_chec
 
 KillReason LimitWatch::Check(std::uint64_t now) {
   KillReason reason = CheckThreads(now);
+  if (reason != KillReason::kNone) threads_check_ = kNever;  // Said once, and the run is over.
   if (reason == KillReason::kNone && now >= cpu_check_) reason = CheckCpuTime(now);
   if (reason == KillReason::kNone && now >= forks_check_) {
     forks_check_ = now + kForksNs;
@@ -56,6 +57,7 @@ KillReason LimitWatch::CheckCpuTime(std::uint64_t now) {
 
 // Begins those that are due, and looks whether one found something or does not come back.
 KillReason LimitWatch::CheckThreads(std::uint64_t now) {
+  if (threads_check_ == kNever) return KillReason::kNone;
   const struct {
     Looker& looker;
     LookThread& thread;

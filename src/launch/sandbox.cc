@@ -252,6 +252,11 @@ void Sandbox::Kill() {
   ::shutdown(control.get(), SHUT_RDWR);
 }
 
+void Sandbox::Leave() {
+  waited_ = true;
+  janitor_.Leave();
+}
+
 const Sandbox::Ending& Sandbox::Wait() {
   if (waited_ || init_.pid <= 0) return ending_;
   waited_ = true;

@@ -66,6 +66,9 @@ class Sandbox {
   void Stop() const;
   /// Ends all processes inside. Init is still to be waited for.
   void Kill();
+  /// It was killed, and is not waited for: a process of it sleeps in the kernel, where somebody outside keeps it. It
+  /// runs no more code, and what is left goes when it does, or by whoever cleans up later.
+  void Leave();
   /// Reaps init, blocking until all inside is gone. Idempotent.
   using Ending = Launcher::Ending;
   const Ending& Wait();

@@ -28,6 +28,7 @@ constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kSetupNs = 30'000 * kMillisecond;     // Set-up may hang on a dead network filesystem.
 constexpr std::uint64_t kWallGraceNs = 40 * kMillisecond;     // Init keeps the deadline; the parent is the second line.
 constexpr std::uint64_t kStopGraceNs = 1'000 * kMillisecond;  // Before its end takes all others along.
+constexpr std::uint64_t kLeaveNs = 2'000 * kMillisecond;      // After that nobody waits for what is killed.
 constexpr std::uint64_t kKillGraceNs = 6'000 * kMillisecond;  // For init to kill what it has adopted.
 constexpr std::uint64_t kNever = LimitWatch::kNever;
 constexpr std::uint64_t kSharedMemoryPart = 4;    // Of limits.memory, where nobody counts it.
@@ -79,10 +80,12 @@ class Supervisor {
   Observed observed_;
   bool init_gone_ = false;
   bool blind_ = false;
+  bool left_ = false;  // Killed, and not gone.
   std::uint64_t began_ = sys::NowNs();
   std::uint64_t wall_deadline_ = kNever;
   std::uint64_t setup_deadline_ = kNever;
   std::uint64_t kill_deadline_ = kNever;
+  std::uint64_t leave_deadline_ = kNever;
   std::uint64_t pumps_due_ = kNever;
 };
 
@@ -208,12 +211,14 @@ std::uint64_t Supervisor::CheckTimers() {
   }
   if (now >= kill_deadline_) {
     kill_deadline_ = kNever;
+    leave_deadline_ = std::min(leave_deadline_, now + kLeaveNs);
     (void)sys::SendSignal(sandbox_.pidfd.get(), SIGKILL);
   }
+  if (now >= leave_deadline_) left_ = true;
   if (now >= pumps_due_) BeginPumps();
   if (const KillReason reason = limits_.Check(now); reason != KillReason::kNone) Kill(reason);
   WatchLimits();
-  return std::min({wall_deadline_, setup_deadline_, kill_deadline_, pumps_due_, limits_.next()});
+  return std::min({wall_deadline_, setup_deadline_, kill_deadline_, leave_deadline_, pumps_due_, limits_.next()});
 }
 
 void Supervisor::Handle(Source source, std::uint32_t events) {
@@ -285,7 +290,7 @@ Outcome Supervisor::Run() {
   }
 
   // The last report says that init alone is left. Its own end, and the sandbox's, is the owner's to wait for.
-  while (!init_gone_ && !observed_.ended) {
+  while (!init_gone_ && !observed_.ended && !left_) {
     if (blind_) {
       Kill(KillReason::kLostInit);
       sandbox_.Kill();
@@ -324,6 +329,7 @@ void Supervisor::AddHint(Result& result, std::string_view errors) const {
 }
 
 void Supervisor::Finish(Outcome& outcome) {
+  if (left_) sandbox_.Leave();
   const bool told = observed_.ended.has_value();
   const Sandbox::Ending ending = told ? Sandbox::Ending{} : sandbox_.Wait();
   if (tracer_ != nullptr) {
@@ -343,6 +349,7 @@ void Supervisor::Finish(Outcome& outcome) {
     step_text = plan::DescribeStep(plan_.plan(), observed_.setup_failed->step);
   }
   Decide(observed_, policy_, step_text, result);
+  if (left_) result.message += "; it is killed, but something outside the sandbox keeps a process of it from ending";
 
   const rusage& usage = ending.usage;
   const auto micros = [](const timeval& t) { return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000 + t.tv_usec; };

@@ -33,7 +33,7 @@ void TerminalSettings::CopySize() {
 void TerminalSettings::End() {
   if (!raw_) return;
   raw_ = false;
-  ::tcsetattr(callers_, TCSADRAIN, &before_);
+  ::tcsetattr(callers_, TCSANOW, &before_);  // Not after what is still to be shown: nobody may look any more.
   sigset_t resize;
   ::sigemptyset(&resize);
   ::sigaddset(&resize, SIGWINCH);

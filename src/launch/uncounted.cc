@@ -33,6 +33,7 @@ constexpr std::uint64_t kPerTcpByte = 1280;
 // the same, as what one guest takes may be hidden by what another gives back.
 constexpr std::uint64_t kGrowth = 16ULL << 20;
 constexpr std::uint64_t kSweepNs = 1'000'000'000;
+constexpr int kMostHidden = 3;  // Sweeps: until its exec the command is a copy of init, which hides.
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -123,8 +124,11 @@ bool UncountedWatch::LookAtSockets(Uncounted& seen) const {
 // Threads share their open files (profiles/kernel.seccomp sees to it), but the first of them may have ended.
 bool UncountedWatch::SweepProcess(pid_t pid, std::uint64_t deadline) {
   constexpr std::size_t kMost = 1U << 20;
-  const auto list = [](const std::string& path) {
-    return sys::ListDirectory(path, kMost).value_or(std::vector<std::string>());  // Gone, or of no use to it any more.
+  const auto list = [&](const std::string& path) {
+    auto names = sys::ListDirectory(path, kMost);
+    // One that hides from its own user (by a program that nobody may read) is there; all others are gone.
+    if (!names && pid != init_ && ::access(path.c_str(), R_OK) != 0 && errno == EACCES) found_.hidden = true;
+    return std::move(names).value_or(std::vector<std::string>());
   };
   const std::string tasks = fmt::format("/proc/{}/task/", pid);
   for (const std::string& task : list(tasks)) {
@@ -172,10 +176,12 @@ bool UncountedWatch::LookAtFiles(std::uint64_t now, Uncounted& seen) {
     unswept_.pop_back();
     swept_fd_ = -1;
   }
+  seen.hidden = hidden_sweeps_ >= kMostHidden;
   seen.locks = found_.locks;
   seen.polled = found_.polled;
   seen.marks = found_.marks;
   if (unswept_.empty()) {
+    hidden_sweeps_ = found_.hidden ? hidden_sweeps_ + 1 : 0;
     swept_at_ = now;
     least_slab_ = slab;  // Not again for the same.
   }
@@ -190,6 +196,7 @@ std::optional<Uncounted> UncountedWatch::Look(std::uint64_t now) {
 }
 
 KillReason UncountedWatch::Judge(const Uncounted& seen) const {
+  if (seen.hidden) return KillReason::kLostInit;
   if (TooMany(seen) || seen.orphans > MostOrphans()) return KillReason::kObjects;
   return seen.socket_bytes + seen.locks * kLockBytes > enough_ ? KillReason::kUncounted : KillReason::kNone;
 }

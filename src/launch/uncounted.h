@@ -26,6 +26,7 @@ struct Uncounted {
   std::uint64_t polled = 0;        ///< Entries of epoll. 0 when they were not looked at.
   std::uint64_t marks = 0;         ///< Lines about inotify that had to be read. As above.
   std::uint64_t orphans = 0;       ///< TCP connections that were closed and are not done. 0 while they are few.
+  bool hidden = false;             ///< There are processes whose open files can't be looked at.
 };
 
 /// Whose network the guest is in: of a shared one nobody can tell which sockets are the guest's.
@@ -56,6 +57,7 @@ class UncountedWatch {
   std::uint64_t enough_;
   std::uint64_t swept_at_ = 0;  ///< When all open files were looked at last.
   std::vector<pid_t> unswept_;  ///< Of the processes that there were when the last sweep began.
+  int hidden_sweeps_ = 0;       ///< One after the other that found hidden processes.
   int swept_fd_ = -1;           ///< Of the last of them, the last descriptor that was.
   bool grows_ = false;          ///< The kernel's memory, since the last sweep.
   base::UniqueFd diag_;

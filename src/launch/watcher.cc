@@ -45,9 +45,25 @@ bool WalkTree(pid_t init, Visit visit) {
   return true;
 }
 
+// What a file of /proc says about a process's memory. One whose first thread has ended shows none under its own number,
+// and has all that it had while others of its threads live.
+template <typename Parse>
+std::uint64_t OfAnyThread(pid_t pid, const char* name, Parse parse) {
+  constexpr std::size_t kLongest = 8192;
+  const auto read = [&](const std::string& path) { return parse(sys::ReadSmallFile(path, kLongest).value_or("")); };
+  if (const std::uint64_t value = read(fmt::format("/proc/{}/{}", pid, name)); value != 0) return value;
+  const std::string tasks = fmt::format("/proc/{}/task", pid);
+  const std::unique_ptr<DIR, CloseDirectory> directory(::opendir(tasks.c_str()));
+  if (directory == nullptr) return 0;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    if (entry->d_name[0] == '.') continue;
+    if (const std::uint64_t value = read(fmt::format("{}/{}/{}", tasks, entry->d_name, name)); value != 0) return value;
+  }
+  return 0;
+}
+
 std::uint64_t ResidentBytes(pid_t pid) {
-  const auto text = sys::ReadSmallFile(fmt::format("/proc/{}/statm", pid), 256).value_or("");
-  return sys::ResidentPages(text) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return OfAnyThread(pid, "statm", sys::ResidentPages) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 std::uint64_t CpuNs(pid_t pid) {
@@ -79,8 +95,7 @@ std::uint64_t ProportionalMemory(pid_t init) {
   std::uint64_t bytes = 0;
   WalkTree(init, [&](pid_t pid, std::uint64_t) {
     if (pid == init) return;
-    const auto text = sys::ReadSmallFile(fmt::format("/proc/{}/smaps_rollup", pid), 8192).value_or("");
-    const std::uint64_t kilobytes = sys::PssKilobytes(text);
+    const std::uint64_t kilobytes = OfAnyThread(pid, "smaps_rollup", sys::PssKilobytes);
     bytes += kilobytes != 0 ? kilobytes * 1024 : ResidentBytes(pid);
   });
   return bytes;

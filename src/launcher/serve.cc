@@ -97,7 +97,7 @@ void RemoveSlowly(const Entry& entry) {
     if (at != 0 && ++cgroups >= jail::Leftovers::kMaxCgroups) break;
     if (strlen(path) < sizeof leftovers.directory) memcpy(to, path, strlen(path) + 1);
   }
-  jail::RemoveLeftovers(leftovers);
+  jail::RemoveLeftovers(leftovers, jail::Patience::kSome);
 }
 
 // Mostly its engine has removed all already. What is left takes time, which others don't have.

@@ -3,7 +3,9 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
+#include <tuple>
 
 #include "policy/protect.h"
 
@@ -11,6 +13,7 @@ namespace belljar::plan {
 namespace {
 
 constexpr std::size_t kMostEntries = 10'000;  // Of a directory that a pattern is looked for in.
+constexpr std::size_t kMostNames = 16'384;    // All patterns together.
 
 bool IsPattern(std::string_view part) { return part.find_first_of("*?[") != std::string_view::npos; }
 
@@ -20,6 +23,11 @@ class Finder {
 
   ProtectedFiles Find() {
     for (const std::string& pattern : policy::ProtectedNames(policy_)) Expand(pattern, "", pattern);
+    for (const ProtectedFile& file : named_) {
+      names_.insert(file.name);
+      // A pattern matches what nobody meant, as hooks/hooks; that counts only where it is there.
+      if (file.kind != sys::FileKind::kAbsent || !IsPattern(file.pattern)) meant_.insert(file.name);
+    }
     for (const ProtectedFile& file : named_) Sort(file);
     return std::move(found_);
   }
@@ -40,6 +48,7 @@ class Finder {
     rest.remove_prefix(std::min(part.size() + 1, rest.size()));
     const auto go_on = [&](std::string_view name) {
       const std::string path = done.empty() ? std::string(name) : done + "/" + std::string(name);
+      if (named_.size() >= kMostNames) return Add(found_.unsearched, At("", pattern));
       if (rest.empty()) {
         named_.push_back(At(path, pattern));
       } else {
@@ -71,22 +80,13 @@ class Finder {
       return other.target.size() > mount_.target.size() && sys::IsWithin(target, other.target);
     });
   }
-  bool IsNamed(const std::string& name) const {
-    return std::ranges::find(named_, name, &ProtectedFile::name) != named_.end();
-  }
   bool HoldsNamed(const std::string& name) const {
-    return std::ranges::any_of(named_, [&](const ProtectedFile& file) {
-      // A pattern matches what nobody meant, as hooks/hooks; that counts only where it is there.
-      const bool meant = file.kind != sys::FileKind::kAbsent || !IsPattern(file.pattern);
-      return meant && file.name.starts_with(name + "/");
-    });
+    const auto below = meant_.lower_bound(name + "/");
+    return below != meant_.end() && below->starts_with(name + "/");
   }
 
-  static void Add(std::vector<ProtectedFile>& to, const ProtectedFile& file) {
-    const auto same = [&](const ProtectedFile& other) {
-      return other.name == file.name && other.pattern == file.pattern;
-    };
-    if (std::ranges::none_of(to, same)) to.push_back(file);
+  void Add(std::vector<ProtectedFile>& to, const ProtectedFile& file) {
+    if (added_.emplace(&to, file.name, file.pattern).second) to.push_back(file);
   }
 
   void Sort(const ProtectedFile& file) {
@@ -95,7 +95,7 @@ class Finder {
     if (odd.kind == sys::FileKind::kSymlink) return Add(found_.links, odd);
     if (odd.name != file.name) {
       // Below a file nothing is, unless the guest removes it, which it can't do with one that is protected itself.
-      if (odd.kind == sys::FileKind::kAbsent || !IsNamed(odd.name)) Add(found_.absent, file);
+      if (odd.kind == sys::FileKind::kAbsent || !names_.contains(odd.name)) Add(found_.absent, file);
     } else if (file.kind == sys::FileKind::kAbsent) {
       if (!HoldsNamed(file.name)) Add(found_.absent, file);
     } else if (file.kind != sys::FileKind::kDirectory || !HoldsNamed(file.name)) {
@@ -106,6 +106,8 @@ class Finder {
   const Policy& policy_;
   const Mount& mount_;
   std::vector<ProtectedFile> named_;
+  std::set<std::string> names_, meant_;  // Of those.
+  std::set<std::tuple<const void*, std::string, std::string>> added_;
   ProtectedFiles found_;
 };
 

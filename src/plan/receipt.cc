@@ -146,9 +146,6 @@ void Writer::Filters() {
 std::string Writer::MemoryGap() const {
   if (draft_.choice.level < Level::kKernel)
     return "locks of open files are not counted without a filter of system calls";
-  if (draft_.choice.form == Form::kLandlockOnly && !draft_.Privileged()) {
-    return "record locks of processes that hide from their user (PR_SET_DUMPABLE) are not counted";
-  }
   if (draft_.request.policy.network.mode == NetworkMode::kHost) {
     return "replies and connections that wait in sockets are not counted in the host's network";
   }

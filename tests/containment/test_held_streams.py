@@ -13,6 +13,7 @@ import time
 import pytest
 
 import harness
+from forms import everywhere, start
 from harness import BELLJAR, PATIENCE, PYTHON
 
 # Fills the pipe and takes its lock over and over, until it is told to keep it; then does `way`.
@@ -101,6 +102,39 @@ def test_a_held_stream_keeps_no_guest_alive(shared):
         process.kill()
         assert harness.wait_until(lambda: not harness.processes_with(word)), "the guest outlives belljar"
         process.wait(timeout=PATIENCE)
+
+
+# Two runs share a directory. One holds the lock of a pipe in it, which the other has open and can't close.
+SHARED = """
+import os, socket, sys, time
+role, where = sys.argv[1:]
+pipe = os.open(where + '/pipe', os.O_RDWR)
+open(f'{where}/{role}', 'w').close()
+while not os.path.exists(where + '/opener'): time.sleep(0.01)
+if role == 'holder':
+    ours, theirs = socket.socketpair()
+    os.splice(ours.fileno(), pipe, 1)
+time.sleep(600)
+"""
+
+
+@everywhere
+def test_a_pipe_that_another_run_holds_keeps_no_deadline_from_acting(where, shared):
+    os.mkfifo(shared / "pipe")
+    os.chmod(shared / "pipe", 0o666)
+
+    def run(role, wall):
+        return subprocess.Popen([*start(where), "--json", "--rw", str(shared), "--wall", wall, "--", PYTHON, "-c", SHARED, role, str(shared)],
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    with run("holder", "600s") as holder:
+        try:
+            assert harness.wait_until((shared / "holder").exists)
+            with run("opener", "1s") as opener:
+                result = json.loads(opener.communicate(timeout=PATIENCE)[0])
+            assert result["verdict"] == "timed_out" and holder.poll() is None, result
+        finally:
+            holder.terminate()
 
 
 # Takes the lock of its empty output before anybody waits for it, and is called so when it does nothing else any more.

@@ -28,15 +28,18 @@ ATTACKS = {
     "replace-by-link": "ln -sfn /workspace/x .bashrc; echo planted >> .bashrc",
     "mode": "chmod 777 .git/hooks .git/config .bashrc; echo planted >> .bashrc",
     "submodule": "echo planted > .git/modules/sub/hooks/pre-commit",
+    "worktree": "rm .git/worktrees/wt/commondir; echo planted > .git/worktrees/wt/commondir",
+    "move-worktree": "mv .git/worktrees/wt .git/old; mkdir .git/worktrees/wt; echo planted > .git/worktrees/wt/commondir",
     "mapped": "python3 -c 'import mmap; f = open(\".bashrc\", \"r+b\"); m = mmap.mmap(f.fileno(), 0); m[:7] = b\"planted\"'",
 }
-PROTECTED = [".git/config", ".git/hooks/pre-commit", ".git/hooks/post-checkout", ".bashrc", ".git/modules/sub/hooks/pre-commit"]
+PROTECTED = [".git/config", ".git/worktrees/wt/commondir", ".git/hooks/pre-commit", ".git/hooks/post-checkout", ".bashrc", ".git/modules/sub/hooks/pre-commit"]
 
 
 @pytest.fixture
 def project(tmp_path):
     root = tmp_path / "project"
-    for name in (".git/hooks/pre-commit", ".git/config", ".bashrc", ".git/modules/sub/config", ".git/modules/sub/hooks/x", "main.c"):
+    for name in (".git/hooks/pre-commit", ".git/config", ".bashrc", ".git/modules/sub/config", ".git/modules/sub/hooks/x",
+                 ".git/worktrees/wt/commondir", "main.c"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("mine, and long enough\n")
     return root

@@ -11,7 +11,7 @@ import tempfile
 import pytest
 
 import harness
-from forms import run_form
+from forms import forms, run_form
 from harness import BELLJAR, PYTHON, guest
 
 
@@ -49,6 +49,54 @@ print('held', len(held) >> 20)
         assert result["verdict"] in ("out_of_memory", "refused", "failed"), result
         assert "held" not in result["stdout"]
         assert result["message"]
+
+
+# The first thread ends, and another goes on; in steps, as nobody may see what is made in one go.
+LEADERLESS = """
+import ctypes, os, threading, time
+def hoard():
+    held = []
+    for _ in range(50):
+        held.append(b'x' * (8 << 20))
+        time.sleep(0.02)
+    os.write(1, b'all of it')
+    os._exit(0)
+threading.Thread(target=hoard).start()
+ctypes.CDLL(None).syscall({exit}, 0)
+"""
+LOCKS = """
+import ctypes, fcntl, os, struct, sys, time
+if sys.argv[1] == 'undumpable': ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+for number in range(10):
+    file = os.open(f'locked-{number}', os.O_RDWR | os.O_CREAT)
+    for i in range(3000):
+        fcntl.fcntl(file, fcntl.F_SETLK, struct.pack('hhqqi4x', fcntl.F_WRLCK if i & 1 else fcntl.F_RDLCK, 0, i, 1, 0))
+time.sleep(600)
+"""
+
+
+@forms
+def test_memory_of_a_process_without_its_first_thread(form):
+    """Its numbers in /proc are all 0."""
+    code = LEADERLESS.replace("{exit}", "60" if os.uname().machine == "x86_64" else "93")
+    result = run_form(form, "--memory", "64M", "--wall", "100s", "--", PYTHON, "-c", code)
+    assert result["verdict"] == "out_of_memory" and result["stdout"] == "", result
+
+
+@forms
+@pytest.mark.parametrize("way", ["plain", "undumpable"])
+def test_locks_of_a_process_that_hides(form, way):
+    result = run_form(form, "--memory", "64M", "--wall", "100s", "--", PYTHON, "-c", LOCKS, way)
+    assert result["verdict"] == "out_of_memory" and "record locks" in result["message"], result
+
+
+if not harness.IS_ROOT:
+    def test_a_program_that_nobody_may_read():
+        """By Landlock alone a process that runs it can't be looked into: who hides so is ended, not taken for harmless."""
+        code = ("import os; out = os.open('s', os.O_CREAT | os.O_WRONLY, 0o111); os.write(out, open('/bin/sleep', 'rb').read()); "
+                "os.close(out); os.execv('./s', ['s', '600'])")
+        result = run_form("landlock-only", "--memory", "64M", "--wall", "100s", "--", PYTHON, "-c", code)
+        assert result["verdict"] == "failed" and "watched" in result["message"], result
 
 
 WRITE = """
