@@ -182,22 +182,10 @@ os.splice(ours.fileno(), 1, 1)
 // A process that is killed while one of its threads sleeps at the pipe of a guest, who holds its lock
 // (tests/containment: test_held_streams.py), keeps all its descriptors: the launcher has to see its end in another way.
 TEST(Launcher, EndsWithAnOwnerThatCanNotEnd) {
-  constexpr char kHold[] = R"(
-import os, socket, time
-pairs = [socket.socketpair() for _ in range(4)]
-for ours, theirs in pairs:
-    theirs.setblocking(False)
-    if os.fork() == 0:
-        while True:
-            os.write(1, b'x' * 4096)
-            os.splice(ours.fileno(), 1, 1)
-for i in range(40):
-    for _, theirs in pairs:
-        try: theirs.send(b'x')
-        except BlockingIOError: pass
-    time.sleep(0.01)
-os.execv('/bin/sleep', ['sleep', '600'])
-)";
+  std::stringstream hold;
+  hold << std::ifstream(BELLJAR_SOURCE "/tests/containment/guests/fill_and_hold.py").rdbuf();
+  ASSERT_TRUE(hold.str().contains("toss"));
+  hold << "for i in range(40): toss()\nos.execv('/bin/sleep', ['sleep', '600'])\n";
   const auto sleeps = [](pid_t pid) {  // One of its threads, and no signal wakes it.
     for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
       std::ifstream file(task.path() / "stat");
@@ -209,7 +197,7 @@ os.execv('/bin/sleep', ['sleep', '600'])
   };
   // Whether somebody sleeps there in the end is a matter of luck.
   for (int attempt = 0; attempt < 20; ++attempt) {
-    Owner owner({"/usr/bin/python3", "-c", kHold});
+    Owner owner({"/usr/bin/python3", "-c", hold.str()});
     ASSERT_TRUE(owner.Runs("python3"));
     // Nobody lets go of the lock any more.
     ASSERT_TRUE(Eventually([&] { return FindBelow(owner.Pid(), "sleep") != 0; }));

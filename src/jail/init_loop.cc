@@ -39,13 +39,16 @@ void MeasureDisks(const Context& context, plan::Report& report) {
 }
 
 // Ends all but init itself, so that the report that follows is the last word: the parent need not wait for the rest.
-void EndAll(const Context& context) {
+// False when something is killed and has not ended.
+bool EndAll(const Context& context) {
   if (context.plan.init_is_pid1 == 0) {
-    KillChildren(context.plan.init_is_scoped != 0 ? Kin::kAllInScope : Kin::kChildren);
-  } else if (kill(-1, SIGKILL) == 0) {  // All in the pid namespace at once, under a lock that no fork gets around.
+    return KillChildren(context.plan.init_is_scoped != 0 ? Kin::kAllInScope : Kin::kChildren);
+  }
+  if (kill(-1, SIGKILL) == 0) {  // All in the pid namespace at once, under a lock that no fork gets around.
     while (waitpid(-1, nullptr, __WALL) > 0 || errno == EINTR) {
     }
   }
+  return true;
 }
 
 void MeasureChildren(plan::Report& report) {
@@ -59,8 +62,9 @@ void MeasureChildren(plan::Report& report) {
 }
 
 [[noreturn]] void Finish(Context& context, plan::Report* report) {
-  EndAll(context);
+  const bool all = EndAll(context);
   if (report != nullptr) {
+    report->left = all ? 0 : 1;
     MeasureDisks(context, *report);
     MeasureChildren(*report);
     SendReport(context, *report, -1);

@@ -148,7 +148,7 @@ void RemoveOrphans(const char* path) {
 
 }  // namespace
 
-void KillChildren(Kin kin) {
+bool KillChildren(Kin kin) {
   int since = 0;  // That one has ended.
   for (int round = 0; round < kRounds && since < kRounds / 5; ++round, ++since) {
     if (kin == Kin::kAllInScope) {
@@ -158,10 +158,11 @@ void KillChildren(Kin kin) {
     }
     pid_t ended = 0;
     while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) since = 0;
-    if (ended < 0 && errno == ECHILD) return;
+    if (ended < 0 && errno == ECHILD) return true;
     // Short first: killed children leave at once, and their orphans are the next round's.
     if (round > 50) Pause();
   }
+  return false;
 }
 
 int RemoveTree(const char* path) {

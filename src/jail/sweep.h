@@ -8,9 +8,10 @@ enum class Kin : unsigned char {
   kAllInScope,  ///< All that this process may signal, at once: for a caller whose Landlock scope holds nobody else.
 };
 
-/// Kills and reaps all children, and the orphans that become children (the caller is a subreaper), until none is left,
-/// or none has ended for a second: somebody outside can keep a killed process asleep in the kernel.
-void KillChildren(Kin kin);
+/// Kills and reaps all children, and the orphans that become children (the caller is a subreaper), until none is left.
+/// False when some are: none has ended for a second, as where somebody outside keeps a killed process asleep in the
+/// kernel.
+bool KillChildren(Kin kin);
 
 /// Removes a directory with all that is in it, at any depth, without following links. 0 when there is no directory of
 /// that name any more, or -1 with errno.

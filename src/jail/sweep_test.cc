@@ -158,7 +158,7 @@ TEST(KillChildren, FindsDetachedGrandchildren) {
       if (::fork() != 0) ::_exit(0);  // The grandchild is an orphan, in a session of its own.
       for (;;) ::pause();
     }
-    KillChildren(Kin::kChildren);
+    (void)KillChildren(Kin::kChildren);
     ::_exit(::waitpid(-1, nullptr, WNOHANG) < 0 ? 0 : 1);
   }
   int status = 0;

@@ -12,7 +12,7 @@ void Orphans::Adopt() {
 
 Orphans::~Orphans() {
   if (!adopts_) return;
-  jail::KillChildren(jail::Kin::kChildren);
+  (void)jail::KillChildren(jail::Kin::kChildren);
   (void)sys::AdoptOrphans(before_);
 }
 

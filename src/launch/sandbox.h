@@ -67,7 +67,7 @@ class Sandbox {
   /// Ends all processes inside. Init is still to be waited for.
   void Kill();
   /// It was killed, and is not waited for: a process of it sleeps in the kernel, where somebody outside keeps it. It
-  /// runs no more code, and what is left goes when it does, or by whoever cleans up later.
+  /// runs no more code, and what is left goes when it does. An init that this process made stays a zombie of it.
   void Leave();
   /// Reaps init, blocking until all inside is gone. Idempotent.
   using Ending = Launcher::Ending;

@@ -349,7 +349,11 @@ void Supervisor::Finish(Outcome& outcome) {
     step_text = plan::DescribeStep(plan_.plan(), observed_.setup_failed->step);
   }
   Decide(observed_, policy_, step_text, result);
-  if (left_) result.message += "; it is killed, but something outside the sandbox keeps a process of it from ending";
+  if (left_ || (told && observed_.ended->left != 0)) {
+    if (result.message.empty()) result.message = "the command ended";
+    result.message +=
+        "; a process of it is killed but has not ended yet, as when another run holds a pipe that both have";
+  }
 
   const rusage& usage = ending.usage;
   const auto micros = [](const timeval& t) { return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000 + t.tv_usec; };

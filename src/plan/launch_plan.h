@@ -170,7 +170,7 @@ enum class ReportKind : std::uint32_t {
   kSocketDiag,   ///< carries a socket of NETLINK_SOCK_DIAG in the sandbox's network namespace
   kTraceMe,      ///< sent by the command itself, which waits to be traced; carries its credentials
   kStarted,      ///< sent by the command itself: its own program is the next that runs
-  kEnded,        ///< status, usage; nothing but init is left in the sandbox
+  kEnded,        ///< status, usage; nothing but init is left in the sandbox, as far as `left` is 0
   kDeadline,     ///< init ended it because of wall_ns; usage, as above
   kStopped,      ///< init ended it because the parent said so; usage, as above
 };
@@ -186,11 +186,11 @@ inline constexpr int kMaxDisks = 2;
 
 struct Report {
   ReportKind kind;
-  std::int32_t step;    ///< Index into the plan's steps.
-  std::int32_t error;   ///< errno
-  std::int32_t detail;  ///< Which call of the step, counted from 0.
-  std::int32_t status;  ///< As from waitpid.
-  std::uint32_t pad;
+  std::int32_t step;          ///< Index into the plan's steps.
+  std::int32_t error;         ///< errno
+  std::int32_t detail;        ///< Which call of the step, counted from 0.
+  std::int32_t status;        ///< As from waitpid.
+  std::uint32_t left;         ///< 1: something inside is killed, and has not ended.
   std::uint64_t cpu_ns;       ///< Of all processes that were waited for.
   std::uint64_t memory_peak;  ///< Of the largest of them.
   DiskUse disk[kMaxDisks];

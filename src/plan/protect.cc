@@ -13,7 +13,7 @@ namespace belljar::plan {
 namespace {
 
 constexpr std::size_t kMostEntries = 10'000;  // Of a directory that a pattern is looked for in.
-constexpr std::size_t kMostNames = 16'384;    // All patterns together.
+constexpr std::size_t kMostNames = 262'144;   // All patterns together.
 
 bool IsPattern(std::string_view part) { return part.find_first_of("*?[") != std::string_view::npos; }
 

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <gtest/gtest.h>
 
@@ -127,6 +128,35 @@ TEST(SeccompLive, OpenFilesAreThoseOfAProcess) {
   EXPECT_EQ(ask(SYS_close_range, 1000, ~0U, 0), 0);
   EXPECT_EQ(ask(SYS_fcntl, -1, F_OFD_SETLK, nullptr), EINVAL);
   EXPECT_EQ(ask(SYS_fcntl, -1, F_SETLK, nullptr), EBADF);
+}
+
+// What the kernel keeps for it is charged to nobody.
+TEST(SeccompLive, AttributesAreShort) {
+  const auto set = [](std::size_t size) {
+    return ErrnoInChild({Plain()}, [=] {
+      const std::string value(size, 'x');
+      return ErrnoOf(setxattr("/no/such/file", "user.note", value.data(), size, 0));
+    });
+  };
+  EXPECT_EQ(set(127), ENOENT);
+  for (const std::size_t size : {128U, 129U, 1000U, 65536U}) EXPECT_EQ(set(size), EOPNOTSUPP) << size;
+}
+
+// It would make whoever closes the socket wait: the kernel itself, when nobody else has it any more.
+TEST(SeccompLive, SocketsDoNotLinger) {
+  const auto lingers = [](const std::vector<Filter>& filters) {
+    return ErrnoInChild(filters, [] {
+      const int fd = socket(AF_INET, SOCK_STREAM, 0);
+      linger asked{.l_onoff = 1, .l_linger = 60};
+      if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &asked, sizeof asked) != 0) return errno;
+      linger got{};
+      socklen_t size = sizeof got;
+      if (getsockopt(fd, SOL_SOCKET, SO_LINGER, &got, &size) != 0) return errno;
+      return got.l_onoff != 0 ? EBUSY : 0;
+    });
+  };
+  EXPECT_EQ(lingers({}), EBUSY);
+  EXPECT_EQ(lingers({Plain()}), 0);
 }
 
 TEST(SeccompLive, SharedMemoryWithoutANameIsRefusedWhereMemoryIsWatched) {
