@@ -155,6 +155,16 @@ class Run:
 
     def phase_unit(self):
         self.ctest("unit", "test")
+        if os.geteuid() == 0 and self.wants("backend as user"):
+            self.backend_as_user()
+
+    def backend_as_user(self):
+        """Engines, launchers and live sandboxes without privileges; all but a test that reads the checkout."""
+        place = self.scratch_for("units")
+        shutil.copy2(self.build_dir / "src/backend/backend_test", place)
+        prefix = ["setpriv", f"--reuid={UNPRIVILEGED}", f"--regid={UNPRIVILEGED}", "--clear-groups", "--"]
+        self.check("unit", "backend as user", [*prefix, place / "backend_test", "--gtest_brief=1",
+                                               "--gtest_filter=-*EndsWithAnOwnerThatCanNotEnd"], cwd=place)
 
     def phase_asan(self):
         if self.build("asan"):

@@ -46,6 +46,7 @@ PUBLIC = {
     "policy.h": "policy",
     "run.h": "launch",
     "engine.h": "backend",
+    "live_sandbox.h": "backend",
     "belljar.h": "cli",
 }
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -57,7 +58,12 @@ class LibraryRacer : public Racer {
   }
 
  private:
-  Expected<Result> Run(const RunOptions& how) { return engine_.Run(policy_, options_.argv, how); }
+  Expected<Result> Run(const RunOptions& how) {
+    if (options_.mode != "exec") return engine_.Run(policy_, options_.argv, how);
+    std::call_once(opened_, [this] { live_ = engine_.Open(policy_); });
+    if (!*live_) return std::unexpected((*live_).error());
+    return (*live_)->Run(options_.argv, how);
+  }
 
   static std::int64_t Failed(std::string& why, std::string text) {
     why = std::move(text);
@@ -65,6 +71,8 @@ class LibraryRacer : public Racer {
   }
 
   Engine engine_;
+  std::once_flag opened_;
+  std::optional<Expected<LiveSandbox>> live_;
   RacerOptions options_;
   Policy policy_;
   std::optional<CancelToken> cancel_;
@@ -73,9 +81,8 @@ class LibraryRacer : public Racer {
 
 /// The racer for a mode; nothing where this library can't do it yet. New ways to run get a class and a line here.
 std::unique_ptr<Racer> MakeRacer(Engine engine, const RacerOptions& options) {
-  if (options.mode == "cold" || options.mode == "warm")
-    return std::make_unique<LibraryRacer>(std::move(engine), options);
-  return nullptr;
+  if (options.mode != "cold" && options.mode != "warm" && options.mode != "exec") return nullptr;
+  return std::make_unique<LibraryRacer>(std::move(engine), options);
 }
 
 }  // namespace

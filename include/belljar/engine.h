@@ -11,10 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <belljar/caller.h>
 #include <belljar/error.h>
+#include <belljar/live_sandbox.h>
 #include <belljar/policy.h>
 #include <belljar/result.h>
 #include <belljar/run.h>
@@ -48,6 +51,9 @@ class Engine {
   /// Runs argv under the policy. An Error means that the caller's arguments are wrong (bad policy, empty argv, missing
   /// mount source); everything else, refusals included, is a Result with a verdict.
   Expected<Result> Run(const Policy& policy, const std::vector<std::string>& argv, const RunOptions& options = {});
+
+  /// Makes a sandbox that lives until it is closed and takes many commands. An Error where it can't be had.
+  Expected<LiveSandbox> Open(const Policy& policy, const std::optional<Caller>& caller = std::nullopt);
 
   /// Makes up to `count` sandboxes ready for the policy (at most EngineOptions::warm), and waits for them. Without this
   /// they come with demand: the second run with a policy finds one.

@@ -15,6 +15,7 @@
 #include <belljar/caller.h>
 #include <belljar/channel.h>
 #include <belljar/error.h>
+#include <belljar/limit.h>
 
 namespace belljar {
 
@@ -63,7 +64,8 @@ struct RunOptions {
   std::vector<Channel> channels;
   const CancelToken* cancel = nullptr;
   Trace trace = Trace::kOff;
-  std::optional<Caller> caller;  ///< Unset: this process.
+  std::uint64_t wall_ns = kUnlimited;  ///< Ends it earlier than the policy would.
+  std::optional<Caller> caller;        ///< Unset: this process.
 };
 
 /// Standard input for the command.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "backend/grants.h"
+#include "backend/live.h"
 #include "backend/native.h"
 #include "backend/pool.h"
 #include "base/json_writer.h"
@@ -26,6 +27,15 @@ struct Engine::State {
   std::unique_ptr<launch::Launcher> launcher;  ///< None for Launching::kSelf. Before the pool, which uses it.
   std::unique_ptr<backend::Pool> pool;
 
+  std::unique_ptr<launch::Launcher> live_launcher;  ///< Guarded by mutex; where there is no other.
+
+  /// Live sandboxes always have one: what a thread of this process makes itself ends with that thread.
+  launch::Launcher& LiveLauncher() {
+    if (launcher) return *launcher;
+    const std::lock_guard lock(mutex);
+    if (!live_launcher) live_launcher = std::make_unique<launch::Launcher>();
+    return *live_launcher;
+  }
   sys::HostFacts Facts() {
     const std::lock_guard lock(mutex);
     return facts;
@@ -99,9 +109,10 @@ Expected<Result> Engine::Run(const Policy& policy, const std::vector<std::string
   const bool had_namespaces = facts.user_namespaces;
   const bool had_listener = facts.seccomp_listener;
   const bool traced = options.trace == Trace::kRefusals;
+  std::optional<Policy> shorter;
   std::optional<Caller> own;
   if (!options.caller) own = Caller::OfThisProcess();
-  const backend::NativeRun run{.policy = policy,
+  const backend::NativeRun run{.policy = backend::WithDeadline(policy, options, shorter),
                                .argv = argv,
                                .options = options,
                                .caller = options.caller ? *options.caller : *own,
@@ -114,6 +125,33 @@ Expected<Result> Engine::Run(const Policy& policy, const std::vector<std::string
   if (traced) backend::AddDenials(*result, policy, argv, run.caller);
   result->result.duration_ms = static_cast<double>(sys::NowNs() - began) / 1e6;
   return std::move(result->result);
+}
+
+struct LiveSandbox::State {
+  std::unique_ptr<backend::Live> live;
+};
+
+LiveSandbox::LiveSandbox(std::unique_ptr<State> state) : state_(std::move(state)) {}
+LiveSandbox::LiveSandbox(LiveSandbox&&) noexcept = default;
+LiveSandbox& LiveSandbox::operator=(LiveSandbox&&) noexcept = default;
+LiveSandbox::~LiveSandbox() = default;
+
+Expected<Result> LiveSandbox::Run(const std::vector<std::string>& argv, const RunOptions& options) {
+  if (auto good = CheckDescriptors(options); !good) return std::unexpected(good.error());
+  return state_->live->Run(argv, options);
+}
+
+void LiveSandbox::Close() { state_->live->Close(); }
+
+Expected<LiveSandbox> Engine::Open(const Policy& policy, const std::optional<Caller>& caller) {
+  if (auto good = CheckPolicy(policy); !good) return std::unexpected(good.error());
+  sys::HostFacts facts = state_->Facts();
+  auto live = backend::Live::Open(policy, caller ? *caller : Caller::OfThisProcess(), facts, state_->LiveLauncher());
+  if (facts.user_namespaces != state_->Facts().user_namespaces) state_->Learn(facts);
+  if (!live) return std::unexpected(live.error());
+  auto state = std::make_unique<LiveSandbox::State>();
+  state->live = std::move(*live);
+  return LiveSandbox(std::move(state));
 }
 
 Expected<void> Engine::Prepare(const Policy& policy, std::size_t count) {

@@ -28,7 +28,7 @@ NativeOutcome Ended(Verdict verdict, const Error& error, const sys::HostFacts& f
 launch::Input InputFor(const RunOptions& options) { return {.text = options.input, .source = options.descriptors.in}; }
 
 NativeOutcome Supervised(launch::Sandbox& sandbox, const plan::CompiledPlan& compiled, const NativeRun& run) {
-  launch::Outcome seen = launch::Supervise(sandbox, compiled, run.policy, run.options, run.depth);
+  launch::Outcome seen = launch::Supervise(sandbox, {compiled, run.policy, run.options}, run.depth);
   NativeOutcome outcome{
       .result = std::move(seen.result), .accesses = std::move(seen.accesses), .left_out = seen.left_out};
   outcome.private_directory = compiled.private_directory;
@@ -47,6 +47,13 @@ NativeOutcome Supervised(launch::Sandbox& sandbox, const plan::CompiledPlan& com
 }
 
 }  // namespace
+
+const Policy& WithDeadline(const Policy& policy, const RunOptions& options, std::optional<Policy>& shorter) {
+  if (options.wall_ns >= policy.limits.wall_ns) return policy;
+  shorter = policy;
+  shorter->limits.wall_ns = options.wall_ns;
+  return *shorter;
+}
 
 Expected<NativeOutcome> RunNative(const NativeRun& run, const sys::HostFacts& facts) {
   const bool terminal = run.options.streams == StreamMode::kTerminal;

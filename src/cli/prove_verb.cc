@@ -51,6 +51,7 @@ Examples:
   belljar prove
   belljar prove --level process C
   belljar prove --policy policy.toml fork memory
+  belljar prove --live
   belljar prove --json | jq -r '.cases[] | select(.verdict != "contained") | .id + " " + .verdict'
 )";
 
@@ -61,6 +62,7 @@ struct Arguments {
   std::vector<std::string> filters;
   bool json = false;
   bool list = false;
+  bool live = false;
 #ifdef BELLJAR_TEST_SEAMS
   std::string without;
   bool matrix = false;
@@ -144,7 +146,9 @@ int Prove(const Arguments& arguments, char** argv) {
   auto token = CancelToken::Make();
   if (!token) return Fail(token.error());
   CatchSignals(*token);
-  prove::Prover prover(*std::move(catalog), secret, {.policy = *std::move(policy), .cancel = &*token});
+  const prove::Company company = arguments.live ? prove::Company::kBystander : prove::Company::kNone;
+  prove::Prover prover(*std::move(catalog), secret,
+                       {.policy = *std::move(policy), .company = company, .cancel = &*token});
   const bool shows = ::isatty(STDERR_FILENO) == 1;
 #ifdef BELLJAR_TEST_SEAMS
   if (auto known = plan::LeaveOut(arguments.without); !known) return Fail(known.error());
@@ -175,6 +179,8 @@ int ProveVerb(int argc, char** argv) {
   app.add_option("--policy", arguments.policy_file, "Prove this policy, a TOML or .json file")->type_name("FILE");
   app.add_option("--backend", arguments.backend, "Which backend to prove; native is the only one so far")
       ->type_name("BACKEND");
+  app.add_flag("--live", arguments.live,
+               "Run each case in a live sandbox, beside another command, which has to stay unhurt");
   app.add_flag("--json", arguments.json, "Print one JSON document instead of a table");
   app.add_flag("--list", arguments.list, "Name the cases without running them");
 #ifdef BELLJAR_TEST_SEAMS

@@ -208,17 +208,6 @@ int RunCommand(void* argument) {
   _exit(127);
 }
 
-// Waits for the command of a prepared sandbox. False when the parent is gone instead.
-bool ReceiveCommand(Context& context) {
-  alignas(plan::CommandBlock) static char block[plan::kMostSentCommand];
-  ssize_t got = 0;
-  while ((got = recv(context.fds[plan::kControlSlot], block, sizeof block, 0)) < 0 && errno == EINTR) {
-  }
-  if (got < static_cast<ssize_t>(sizeof(plan::CommandBlock))) return false;
-  context.command = reinterpret_cast<const plan::CommandBlock*>(block);
-  return true;
-}
-
 // The command's process, up to its own program, in a sandbox that is prepared: under all filters already when it waits.
 [[noreturn]] void WaitAndExec(Context& context, int told) {
   plan::Report report = {};
@@ -238,6 +227,22 @@ bool ReceiveCommand(Context& context) {
 }
 
 }  // namespace
+
+bool ReceiveCommand(Context& context) {
+  alignas(plan::CommandBlock) static char block[plan::kMostSentCommand];
+  ssize_t got = 0;
+  while ((got = recv(context.fds[plan::kControlSlot], block, sizeof block, 0)) < 0 && errno == EINTR) {
+  }
+  if (got < static_cast<ssize_t>(sizeof(plan::CommandBlock))) return false;
+  context.command = reinterpret_cast<const plan::CommandBlock*>(block);
+  return true;
+}
+
+int TakeStreamNumbers() {
+  int taken = open("/dev/null", O_RDWR);
+  while (taken >= 0 && taken < 2) taken = dup(taken);
+  return taken < 0 ? -1 : 0;
+}
 
 int StartCommand(Context& context) {
   // On init's stack: there is no heap here, and the child borrows it only until it execs. The plan's compiler bounds
@@ -262,10 +267,7 @@ int StartCommand(Context& context) {
 }
 
 int PrepareCommand(Context& context) {
-  // So that nothing else gets the numbers that the streams will have.
-  int taken = open("/dev/null", O_RDWR);
-  while (taken >= 0 && taken < 2) taken = dup(taken);
-  if (taken < 0) return -1;
+  if (TakeStreamNumbers() != 0) return -1;
   // The child says one byte before exec; that the pipe ends without it means that there was no exec.
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return -1;

@@ -26,6 +26,7 @@ struct Context {
   int terminal = -1;                            ///< The terminal's slave end, as standard streams of the command.
   int signals = -1;                             ///< signalfd of SIGCHLD and SIGTERM.
   int parent = 0;                               ///< Pid of the parent at the start; 0 from inside a pid namespace.
+  bool steward = false;                         ///< Of one command in a live sandbox, instead of init.
   bool in_proc = false;                         ///< The working directory is the new root's /proc.
   int umask = -1;                               ///< For the command; -1: as its caller's.
   int detail = 0;                               ///< Which call of the running step, for the failure report.
@@ -46,6 +47,9 @@ int SendReport(const Context& context, const plan::Report& report, int fd);
 /// Starts the command (a child of init) and returns its pid, or -1 after having reported why not.
 int StartCommand(Context& context);
 
+/// Waits for the command on the control socket. False when the parent is gone instead.
+bool ReceiveCommand(Context& context);
+
 /// The same for a sandbox prepared ahead: the child does all of its steps, and waits for its program. Returns when that
 /// has begun, or -1 with errno.
 int PrepareCommand(Context& context);
@@ -58,6 +62,18 @@ Wish ParentsWish(const Context& context, const pollfd& control);
 
 /// What InitLoop waits on; before the command starts, because without it nobody would see it end. -1 with errno.
 int WatchSignals();
+
+/// Takes 0 to 2, so that nothing that is opened later gets the numbers of the command's streams; 0, or -1 with errno.
+int TakeStreamNumbers();
+
+/// Starts a steward for each command that the parent asks for, until it wants the end; never returns.
+[[noreturn]] void LiveLoop(Context& context);
+
+/// The exit status of a steward that could not end its command.
+inline constexpr int kSurvivors = 1;
+
+/// Ends all that is this process's to end, and tells: init, or the steward of one command.
+[[noreturn]] void Finish(Context& context, plan::Report* report);
 
 /// Reaps until the command ends, the deadline passes or the parent wants it; never returns.
 [[noreturn]] void InitLoop(Context& context, int command);

@@ -38,11 +38,11 @@ void MeasureDisks(const Context& context, plan::Report& report) {
   }
 }
 
-// Ends all but init itself, so that the report that follows is the last word: the parent need not wait for the rest.
-// False when something is killed and has not ended.
+// Ends all but init itself, or all of its command but the steward, so that the report that follows is the last word:
+// the parent need not wait for the rest. False when something is killed and has not ended.
 bool EndAll(const Context& context) {
-  if (context.plan.init_is_pid1 == 0) {
-    return KillChildren(context.plan.init_is_scoped != 0 ? Kin::kAllInScope : Kin::kChildren);
+  if (context.plan.init_is_pid1 == 0 || context.steward) {
+    return KillChildren(context.plan.scoped != 0 ? Kin::kAllInScope : Kin::kChildren);
   }
   if (kill(-1, SIGKILL) == 0) {  // All in the pid namespace at once, under a lock that no fork gets around.
     while (waitpid(-1, nullptr, __WALL) > 0 || errno == EINTR) {
@@ -61,17 +61,6 @@ void MeasureChildren(plan::Report& report) {
   report.memory_peak = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-[[noreturn]] void Finish(Context& context, plan::Report* report) {
-  const bool all = EndAll(context);
-  if (report != nullptr) {
-    report->left = all ? 0 : 1;
-    MeasureDisks(context, *report);
-    MeasureChildren(*report);
-    SendReport(context, *report, -1);
-  }
-  _exit(0);
-}
-
 enum class Reaped { kOthers, kCommand, kLost };
 
 // Reaps all that ended. kLost: the command's status can't be had any more, so nobody can say how it ended.
@@ -88,6 +77,19 @@ Reaped Reap(int command, int* status) {
 }
 
 }  // namespace
+
+void Finish(Context& context, plan::Report* report) {
+  const bool all = EndAll(context);
+  // SECURITY: what a steward leaves would be init's child, without deadline; init ends the sandbox for it.
+  if (!all && context.steward) _exit(kSurvivors);
+  if (report != nullptr) {
+    report->left = all ? 0 : 1;
+    MeasureDisks(context, *report);
+    MeasureChildren(*report);
+    SendReport(context, *report, -1);
+  }
+  _exit(0);
+}
 
 Wish ParentsWish(const Context& context, const struct pollfd& control) {
   if ((control.revents & (POLLHUP | POLLERR)) != 0) return Wish::kGone;
@@ -118,7 +120,7 @@ void InitLoop(Context& context, int command) {
     if (step.op == plan::Op::kChannel) close(context.fds[step.slot]);
   }
 
-  const std::uint64_t wall = context.plan.wall_ns;
+  const std::uint64_t wall = context.steward ? context.command->wall_ns : context.plan.wall_ns;
   const std::uint64_t deadline = wall == plan::kNoDeadline ? wall : NowNs() + wall;
   plan::Report report = {};
   for (;;) {

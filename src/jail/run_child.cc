@@ -109,6 +109,7 @@ void RunChild(const plan::LaunchPlan& plan, const int* fds, int fd_count, Caller
     (void)SendReport(context, report, -1);
     _exit(125);
   }
+  if (plan.live != 0) LiveLoop(context);
   context.command = plan::OwnCommand(plan);
   const int command = context.command == nullptr ? PrepareCommand(context) : StartCommand(context);
   if (command < 0) _exit(125);

@@ -51,12 +51,12 @@ Pumps::~Pumps() {
   if (state_->thread.joinable()) (void)Finish(Reader::kHurried, -1);
 }
 
-void Pumps::Connect(Sandbox& sandbox, const RunOptions& options, std::uint64_t limit) {
+void Pumps::Connect(Connection& connection, const RunOptions& options, std::uint64_t limit) {
   State& state = *state_;
-  state.output = std::move(sandbox.output);
-  state.error = std::move(sandbox.error);
-  state.input = std::move(sandbox.input);
-  state.in = std::move(sandbox.feed);
+  state.output = std::move(connection.output);
+  state.error = std::move(connection.error);
+  state.input = std::move(connection.input);
+  state.in = std::move(connection.feed);
   if (options.streams == StreamMode::kCapture) {
     state.out = OutputPump(state.output.get(), limit);
     state.err = OutputPump(state.error.get(), limit);

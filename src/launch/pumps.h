@@ -18,7 +18,7 @@
 
 #include "base/unique_fd.h"
 #include "launch/capture.h"
-#include "launch/sandbox.h"
+#include "launch/connection.h"
 
 namespace belljar::launch {
 
@@ -32,8 +32,8 @@ class Pumps {
   Pumps& operator=(const Pumps&) = delete;
   ~Pumps();
 
-  /// Takes the sandbox's ends. `options` outlives this; `limit` is of each output.
-  void Connect(Sandbox& sandbox, const RunOptions& options, std::uint64_t limit);
+  /// Takes the connection's ends. `options` outlives this; `limit` is of each output.
+  void Connect(Connection& connection, const RunOptions& options, std::uint64_t limit);
   /// Instead of that: all three are one terminal.
   void ConnectTerminal(base::UniqueFd master, const RunOptions& options, std::uint64_t limit);
 

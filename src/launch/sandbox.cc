@@ -42,10 +42,10 @@ Expected<Sandbox> Sandbox::Start(const plan::CompiledPlan& plan, const Host& hos
   Sandbox sandbox(plan);
   std::vector<base::UniqueFd> id_maps;
   if (auto done = sandbox.PrepareHost(host, id_maps); !done) return std::unexpected(done.error());
-  auto control_of_init = sandbox.MakeControl();
+  auto control_of_init = sandbox.OpenConnection();
   if (!control_of_init) return std::unexpected(control_of_init.error());
   if (plan.plan().terminal == 0) {  // Which is a stream of its own.
-    if (auto done = sandbox.SendStreams(input); !done) return std::unexpected(done.error());
+    if (auto done = sandbox.connection.SendStreams(sandbox.Guest(), input); !done) return std::unexpected(done.error());
   }
   if (auto done = sandbox.MakeInit(std::move(*control_of_init), id_maps); !done) return std::unexpected(done.error());
   return sandbox;
@@ -55,7 +55,7 @@ Expected<Sandbox> Sandbox::Prepare(const plan::CompiledPlan& plan, const Host& h
   Sandbox sandbox(plan);
   std::vector<base::UniqueFd> id_maps;
   if (auto done = sandbox.PrepareHost(host, id_maps); !done) return std::unexpected(done.error());
-  auto control_of_init = sandbox.MakeControl();
+  auto control_of_init = sandbox.OpenConnection();
   if (!control_of_init) return std::unexpected(control_of_init.error());
   if (auto done = sandbox.MakeInit(std::move(*control_of_init), id_maps); !done) return std::unexpected(done.error());
   if (auto done = sandbox.AwaitPrepared(); !done) return std::unexpected(done.error());
@@ -64,12 +64,12 @@ Expected<Sandbox> Sandbox::Prepare(const plan::CompiledPlan& plan, const Host& h
 
 Expected<void> Sandbox::AwaitPrepared() {
   for (;;) {
-    pollfd wait{control.get(), POLLIN, 0};
+    pollfd wait{connection.control.get(), POLLIN, 0};
     int ready = 0;
     while ((ready = ::poll(&wait, 1, kSetupMs)) < 0 && errno == EINTR) {
     }
     Received told;
-    if (ready != 1 || ReceiveReport(control.get(), told) != Reception::kReport) {
+    if (ready != 1 || ReceiveReport(connection.control.get(), told) != Reception::kReport) {
       return std::unexpected(sys::ErrnoError("prepare a sandbox", ETIMEDOUT));
     }
     if (told.report.kind == plan::ReportKind::kPrepared) return {};
@@ -87,9 +87,21 @@ Expected<void> Sandbox::AwaitPrepared() {
 
 Expected<void> Sandbox::Begin(std::span<const std::uint64_t> command, const Input& given) {
   // In this order: when the guest begins, its ends of the streams are nobody else's.
-  if (auto done = SendStreams(given); !done) return done;
-  if (::send(control.get(), command.data(), command.size_bytes(), MSG_NOSIGNAL) >= 0) return {};
-  return std::unexpected(sys::ErrnoError("hand the command to a prepared sandbox", errno));
+  if (auto done = connection.SendStreams(Guest(), given); !done) return done;
+  return connection.SendCommand(command);
+}
+
+Expected<Connection> Sandbox::Add(std::span<const std::uint64_t> command, const Input& given) const {
+  Connection added;
+  auto theirs = added.Open();
+  if (!theirs) return std::unexpected(theirs.error());
+  if (auto done = added.SendCommand(command); !done) return std::unexpected(done.error());
+  if (auto done = added.SendStreams(Guest(), given); !done) return std::unexpected(done.error());
+  const std::array<int, 1> end{theirs->get()};
+  if (auto done = SendDescriptors(connection.control.get(), end, "hand a command to a live sandbox"); !done) {
+    return std::unexpected(done.error());
+  }
+  return added;
 }
 
 // Somebody who removes what is left on the host should this process be killed. Before anything is made there.
@@ -141,71 +153,15 @@ Expected<void> Sandbox::PrepareHost(const Host& host, std::vector<base::UniqueFd
   return {};
 }
 
-Expected<base::UniqueFd> Sandbox::MakeControl() {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    return std::unexpected(sys::ErrnoError("make a control socket", errno));
-  }
-  control.Reset(ends[0]);
-  base::UniqueFd theirs(ends[1]);
+Expected<base::UniqueFd> Sandbox::OpenConnection() {
+  auto theirs = connection.Open();
+  if (!theirs) return theirs;
   // Before anything is sent: a traced command is told by the kernel's word, not by a pid of its own namespace.
   const int yes = 1;
-  if (plan_->traced && ::setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) {
+  if (plan_->traced && ::setsockopt(connection.control.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) {
     return std::unexpected(sys::ErrnoError("ask for credentials on the control socket", errno));
   }
-  if (!sys::MoveAboveStreams(theirs)) return std::unexpected(sys::ErrnoError("make a control socket", errno));
   return theirs;
-}
-
-// Makes the command's streams and sends its ends, which this process has no more when a guest may run: see jail's
-// ReceiveStreams. For the same reason what fits of the input is written now.
-Expected<void> Sandbox::SendStreams(const Input& given) {
-  std::array<base::UniqueFd, 3> theirs;
-  const auto make = [&](std::size_t stream, base::UniqueFd& ours) -> Expected<void> {
-    auto pipe = sys::MakePipe("make a pipe for the command");
-    if (!pipe) return std::unexpected(pipe.error());
-    const bool reads = stream == STDIN_FILENO;
-    theirs[stream] = std::move(reads ? pipe->read : pipe->write);
-    ours = std::move(reads ? pipe->write : pipe->read);
-    SetNonBlocking(ours.get());
-    // The guest may reopen its streams by /dev/stdout, so they are its own.
-    if (::fchown(theirs[stream].get(), plan_->guest_uid, plan_->guest_gid) == 0) return {};
-    return std::unexpected(sys::ErrnoError("give the streams to the guest", errno));
-  };
-  if (given.source < 0 && given.text.empty()) {
-    theirs[STDIN_FILENO].Reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    if (!theirs[STDIN_FILENO].valid()) return std::unexpected(sys::ErrnoError("open /dev/null", errno));
-  } else {
-    if (auto made = make(STDIN_FILENO, input); !made) return made;
-    feed = given.source >= 0 ? InputPump(given.source, input.get()) : InputPump(given.text, input.get());
-    if (feed.Pump() == Flow::kEnded) input.Reset();
-  }
-  if (auto made = make(STDOUT_FILENO, output); !made) return made;
-  if (auto made = make(STDERR_FILENO, error); !made) return made;
-  // SECURITY: a process that is killed lets go of its files from the highest number to the lowest (what the last
-  // descriptor of a file has left to do is done last in, first out), and may sleep at a pipe of a guest that lives. The
-  // end of the control socket, which ends the guest, comes first.
-  if (!sys::MoveAbove(control, std::max({input.get(), output.get(), error.get()}))) {
-    return std::unexpected(sys::ErrnoError("make a control socket", errno));
-  }
-
-  char word = 's';
-  iovec part{&word, sizeof word};
-  std::array<int, 3> numbers{};
-  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = theirs[i].get();
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof numbers)> area{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = area.data();
-  message.msg_controllen = area.size();
-  cmsghdr* const head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof numbers);
-  std::memcpy(CMSG_DATA(head), numbers.data(), sizeof numbers);
-  if (::sendmsg(control.get(), &message, MSG_NOSIGNAL) >= 0) return {};
-  return std::unexpected(sys::ErrnoError("hand the command its streams", errno));
 }
 
 Expected<void> Sandbox::MakeInit(base::UniqueFd control_of_init, const std::vector<base::UniqueFd>& id_maps) {
@@ -240,8 +196,6 @@ Expected<void> Sandbox::MakeInit(base::UniqueFd control_of_init, const std::vect
   return {};
 }
 
-void Sandbox::Stop() const { ::shutdown(control.get(), SHUT_WR); }
-
 void Sandbox::Kill() {
   if (waited_ || !pidfd.valid()) return;
   if (plan_->plan().init_is_pid1 != 0 || only_init_is_left) {
@@ -249,7 +203,7 @@ void Sandbox::Kill() {
     return;
   }
   // Killing init would orphan its children. A closed control socket makes it kill them first.
-  ::shutdown(control.get(), SHUT_RDWR);
+  ::shutdown(connection.control.get(), SHUT_RDWR);
 }
 
 void Sandbox::Leave() {

@@ -14,22 +14,15 @@
 #include <belljar/error.h>
 
 #include "base/unique_fd.h"
+#include "launch/connection.h"
 #include "launch/janitor.h"
 #include "launch/launcher.h"
 #include "launch/orphans.h"
-#include "launch/stream.h"
 #include "plan/compiled_plan.h"
 #include "sys/cgroup.h"
 #include "sys/host_facts.h"
 
 namespace belljar::launch {
-
-/// What the command reads: a text, or what comes from a descriptor of the caller; /dev/null where there is neither. The
-/// text has to outlive the sandbox.
-struct Input {
-  std::string_view text;
-  int source = -1;
-};
 
 /// Where sandboxes are made.
 struct Host {
@@ -45,16 +38,14 @@ class Sandbox {
   static Expected<Sandbox> Prepare(const plan::CompiledPlan& plan, const Host& host);
   /// Hands the command to a prepared sandbox, which can be done once: no guest runs where another one ran.
   Expected<void> Begin(std::span<const std::uint64_t> command, const Input& given);
+  /// One more command in a live sandbox. By any thread.
+  Expected<Connection> Add(std::span<const std::uint64_t> command, const Input& given) const;
   Sandbox(Sandbox&&) = default;
   Sandbox& operator=(Sandbox&&) = delete;
   ~Sandbox();
 
-  base::UniqueFd control;  ///< Reports of init.
-  base::UniqueFd pidfd;    ///< Init.
-  base::UniqueFd input;    ///< Write end of the command's standard input, unless all of that is written already.
-  InputPump feed;          ///< The rest of the input.
-  base::UniqueFd output;   ///< Read ends. Neither of them blocks.
-  base::UniqueFd error;
+  Connection connection;       ///< With init, and the command where that is the only one.
+  base::UniqueFd pidfd;        ///< Init.
   base::UniqueFd listener;     ///< Of refused calls; only in a prepared sandbox, others send it later.
   base::UniqueFd socket_diag;  ///< As listener: a view of the sandbox's sockets.
   sys::Cgroup cgroup;
@@ -62,8 +53,6 @@ class Sandbox {
 
   pid_t init() const { return init_.pid; }
   bool by_launcher() const { return handle_.socket.valid(); }
-  /// Has init end all inside and report; nothing can be said to it any more.
-  void Stop() const;
   /// Ends all processes inside. Init is still to be waited for.
   void Kill();
   /// It was killed, and is not waited for: a process of it sleeps in the kernel, where somebody outside keeps it. It
@@ -77,8 +66,8 @@ class Sandbox {
   explicit Sandbox(const plan::CompiledPlan& plan) : plan_(&plan) {}
   Expected<void> PrepareHost(const Host& host, std::vector<base::UniqueFd>& id_maps);
   Expected<void> PrepareCleanUp(const Host& host);
-  Expected<base::UniqueFd> MakeControl();
-  Expected<void> SendStreams(const Input& given);
+  Expected<base::UniqueFd> OpenConnection();
+  Owner Guest() const { return {plan_->guest_uid, plan_->guest_gid}; }
   Expected<void> MakeInit(base::UniqueFd control_of_init, const std::vector<base::UniqueFd>& id_maps);
   Expected<void> AwaitPrepared();
 

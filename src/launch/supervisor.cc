@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,19 +39,26 @@ enum Source : std::uint32_t { kControl, kInit, kStreams, kPumpNews, kLimitNews, 
 
 class Supervisor {
  public:
-  Supervisor(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, const RunOptions& options,
-             TraceDepth depth)
+  // Without a sandbox it is about one command of a live one, whose own supervisor has all that they share.
+  Supervisor(Sandbox* sandbox, const sys::Cgroup& cgroup, Connection& connection, const Supervised& what,
+             TraceDepth depth, LiveState* live)
       : sandbox_(sandbox),
-        plan_(plan),
-        policy_(policy),
-        options_(options),
+        cgroup_(cgroup),
+        connection_(connection),
+        live_(live),
+        plan_(what.plan),
+        policy_(what.policy),
+        options_(what.options),
         depth_(depth),
-        limits_(sandbox, plan, policy.limits),
-        epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+        epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+    if (sandbox != nullptr) limits_.emplace(*sandbox, what.plan, what.policy.limits);
+  }
 
   Outcome Run();
 
  private:
+  bool keeps_live() const { return live_ != nullptr && sandbox_ != nullptr; }
+  void WatchSandbox();
   void Watch(int fd, Source source, std::uint32_t events);
   void Unwatch(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
   void ConnectStreams();
@@ -63,22 +71,26 @@ class Supervisor {
   void Kill(KillReason reason);
   std::uint64_t CheckTimers();
   void FinishStreams();
+  sys::CgroupUsage LookAtLimits();
   void AddHint(Result& result, std::string_view errors) const;
   void Finish(Outcome& outcome);
 
-  Sandbox& sandbox_;
+  Sandbox* sandbox_;
+  const sys::Cgroup& cgroup_;
+  Connection& connection_;
+  LiveState* live_;
   const plan::CompiledPlan& plan_;
   const Policy& policy_;
   const RunOptions& options_;
   TraceDepth depth_;
-  LimitWatch limits_;
+  std::optional<LimitWatch> limits_;
   std::array<bool, 2> limits_seen_{};  // Whether their threads are listened to.
   base::UniqueFd epoll_;
   Pumps pumps_;
   Notices notices_;
   std::unique_ptr<Tracer> tracer_;
   Observed observed_;
-  bool init_gone_ = false;
+  bool gone_ = false;  // Init; or the steward, which shows by its socket.
   bool blind_ = false;
   bool left_ = false;  // Killed, and not gone.
   std::uint64_t began_ = sys::NowNs();
@@ -99,7 +111,7 @@ void Supervisor::Watch(int fd, Source source, std::uint32_t events) {
 // Nothing is moved yet: that is for a thread which may sleep (launch/pumps.h), and which short runs can do without.
 void Supervisor::ConnectStreams() {
   const bool capture = options_.streams == StreamMode::kCapture;
-  pumps_.Connect(sandbox_, options_, policy_.limits.output.value_or(capture ? kCapturedOutput : kStreamedOutput));
+  pumps_.Connect(connection_, options_, policy_.limits.output.value_or(capture ? kCapturedOutput : kStreamedOutput));
   for (const pollfd& awaited : pumps_.Awaited()) {
     if (awaited.fd < 0) continue;
     // The bits of poll are those of epoll.
@@ -120,7 +132,7 @@ void Supervisor::BeginPumps() {
 
 // Their threads begin when there is something to look at.
 void Supervisor::WatchLimits() {
-  const auto fds = limits_.news_fds();
+  const auto fds = limits_->news_fds();
   for (std::size_t i = 0; i < fds.size(); ++i) {
     if (fds[i] >= 0 && !std::exchange(limits_seen_[i], true)) Watch(fds[i], kLimitNews, EPOLLIN | EPOLLONESHOT);
   }
@@ -134,7 +146,7 @@ void Supervisor::StartTracing(pid_t command) {
     return Kill(KillReason::kUntraced);
   }
   tracer_ = std::move(*tracer);
-  (void)!::send(sandbox_.control.get(), "g", 1, MSG_NOSIGNAL);
+  (void)!::send(connection_.control.get(), "g", 1, MSG_NOSIGNAL);
 }
 
 void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid_t sender) {
@@ -155,14 +167,16 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
       notices_.Listen(std::move(fd));
       Watch(notices_.fd(), kListener, EPOLLIN);
       return;
-    case plan::ReportKind::kSocketDiag: return limits_.SeeSockets(std::move(fd));
+    case plan::ReportKind::kSocketDiag:
+      if (limits_) limits_->SeeSockets(std::move(fd));
+      return;
     case plan::ReportKind::kTraceMe: return StartTracing(sender);
     case plan::ReportKind::kStarted: {
       observed_.started = true;
       const std::uint64_t now = sys::NowNs();
       setup_deadline_ = kNever;
       if (policy_.limits.wall_ns != kUnlimited) wall_deadline_ = now + policy_.limits.wall_ns + kWallGraceNs;
-      limits_.Start(now);
+      if (limits_) limits_->Start(now);
       return;
     }
     case plan::ReportKind::kEnded:
@@ -170,7 +184,7 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
     case plan::ReportKind::kStopped:
       // Exactly one of them is ever sent. What the parent did before it came is the reason, though.
       observed_.ended = report;
-      sandbox_.only_init_is_left = true;
+      if (sandbox_ != nullptr) sandbox_->only_init_is_left = true;
       wall_deadline_ = kNever;
       return;
   }
@@ -179,10 +193,13 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
 void Supervisor::ReadReports() {
   for (;;) {
     Received received;
-    switch (ReceiveReport(sandbox_.control.get(), received)) {
+    switch (ReceiveReport(connection_.control.get(), received)) {
       case Reception::kReport: HandleReport(received.report, std::move(received.fd), received.sender); break;
       case Reception::kNothing: return;
-      case Reception::kClosed: Unwatch(sandbox_.control.get()); return;
+      case Reception::kClosed:
+        Unwatch(connection_.control.get());
+        if (sandbox_ == nullptr) gone_ = true;
+        return;
       case Reception::kForeign: blind_ = true; return;  // Whoever that is, it is not init.
     }
   }
@@ -190,9 +207,11 @@ void Supervisor::ReadReports() {
 
 void Supervisor::Kill(KillReason reason) {
   if (observed_.killed == KillReason::kNone && !observed_.ended) observed_.killed = reason;
+  if (keeps_live()) live_->Note(observed_.killed);
   // Init is asked first, because it alone can tell what was used. It may hang in set-up, or not get a CPU.
-  if (kill_deadline_ == kNever) sandbox_.Stop();
-  const std::uint64_t grace = plan_.plan().init_is_pid1 != 0 ? kStopGraceNs : kKillGraceNs;
+  if (kill_deadline_ == kNever) connection_.Stop();
+  const bool certain = sandbox_ != nullptr && plan_.plan().init_is_pid1 != 0;
+  const std::uint64_t grace = certain ? kStopGraceNs : kKillGraceNs;
   kill_deadline_ = std::min(kill_deadline_, sys::NowNs() + grace);
 }
 
@@ -212,21 +231,29 @@ std::uint64_t Supervisor::CheckTimers() {
   if (now >= kill_deadline_) {
     kill_deadline_ = kNever;
     leave_deadline_ = std::min(leave_deadline_, now + kLeaveNs);
-    (void)sys::SendSignal(sandbox_.pidfd.get(), SIGKILL);
+    if (sandbox_ != nullptr) {
+      (void)sys::SendSignal(sandbox_->pidfd.get(), SIGKILL);
+    } else {
+      live_->Abandon(KillReason::kLostInit);
+    }
   }
   if (now >= leave_deadline_) left_ = true;
   if (now >= pumps_due_) BeginPumps();
-  if (const KillReason reason = limits_.Check(now); reason != KillReason::kNone) Kill(reason);
-  WatchLimits();
-  return std::min({wall_deadline_, setup_deadline_, kill_deadline_, leave_deadline_, pumps_due_, limits_.next()});
+  std::uint64_t next = std::min({wall_deadline_, setup_deadline_, kill_deadline_, leave_deadline_, pumps_due_});
+  if (limits_) {
+    if (const KillReason reason = limits_->Check(now); reason != KillReason::kNone) Kill(reason);
+    WatchLimits();
+    next = std::min({next, limits_->next(), kill_deadline_});
+  }
+  return next;
 }
 
 void Supervisor::Handle(Source source, std::uint32_t events) {
   switch (source) {
     case kControl: return ReadReports();
     case kInit:
-      init_gone_ = true;
-      Unwatch(sandbox_.pidfd.get());
+      gone_ = true;
+      Unwatch(sandbox_->pidfd.get());
       return;
     case kStreams:
       if (!pumps_.begun()) pumps_due_ = std::min(pumps_due_, sys::NowNs() + kPumpsNs);
@@ -244,14 +271,14 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
       return;
     case kOom:
       // v1 also tells of the group's removal, v2 of every event of the group.
-      if (sandbox_.cgroup.TakeOutOfMemory()) {
-        Unwatch(sandbox_.cgroup.oom_event_fd());
+      if (sandbox_->cgroup.TakeOutOfMemory()) {
+        Unwatch(sandbox_->cgroup.oom_event_fd());
         Kill(KillReason::kMemory);
       }
       return;
     case kForks:
-      if (limits_.ForkRefused()) {
-        Unwatch(sandbox_.cgroup.processes_event_fd());
+      if (limits_->ForkRefused()) {
+        Unwatch(sandbox_->cgroup.processes_event_fd());
         Kill(KillReason::kProcesses);
       }
       return;
@@ -268,33 +295,46 @@ void Supervisor::FinishStreams() {
   if (!all && observed_.killed == KillReason::kNone) observed_.killed = KillReason::kLostOutput;
 }
 
-Outcome Supervisor::Run() {
-  setup_deadline_ = began_ + kSetupNs;
-  Watch(sandbox_.control.get(), kControl, EPOLLIN);
-  Watch(sandbox_.pidfd.get(), kInit, EPOLLIN);
-  if (sandbox_.listener.valid()) {
-    notices_.Listen(std::move(sandbox_.listener));
+// What belongs to all of it, however many commands it has.
+void Supervisor::WatchSandbox() {
+  Watch(sandbox_->pidfd.get(), kInit, EPOLLIN);
+  if (sandbox_->listener.valid()) {
+    notices_.Listen(std::move(sandbox_->listener));
     Watch(notices_.fd(), kListener, EPOLLIN);
   }
-  limits_.SeeSockets(std::move(sandbox_.socket_diag));
-  if (options_.cancel != nullptr) Watch(options_.cancel->fd(), kCancel, EPOLLIN);
-  const bool v1 = sandbox_.cgroup.version() == sys::CgroupVersion::kV1;
-  if (sandbox_.cgroup.oom_event_fd() >= 0) {
-    Watch(sandbox_.cgroup.oom_event_fd(), kOom, v1 ? EPOLLIN : EPOLLPRI);
+  limits_->SeeSockets(std::move(sandbox_->socket_diag));
+  const bool v1 = sandbox_->cgroup.version() == sys::CgroupVersion::kV1;
+  if (sandbox_->cgroup.oom_event_fd() >= 0) {
+    Watch(sandbox_->cgroup.oom_event_fd(), kOom, v1 ? EPOLLIN : EPOLLPRI);
   }
-  if (sandbox_.cgroup.processes_event_fd() >= 0) Watch(sandbox_.cgroup.processes_event_fd(), kForks, EPOLLPRI);
-  if (options_.streams != StreamMode::kTerminal) ConnectStreams();
+  if (sandbox_->cgroup.processes_event_fd() >= 0) Watch(sandbox_->cgroup.processes_event_fd(), kForks, EPOLLPRI);
+}
+
+Outcome Supervisor::Run() {
+  setup_deadline_ = began_ + kSetupNs;
+  Watch(connection_.control.get(), kControl, EPOLLIN);
+  if (sandbox_ != nullptr) WatchSandbox();
+  if (options_.cancel != nullptr) Watch(options_.cancel->fd(), kCancel, EPOLLIN);
+  if (options_.streams != StreamMode::kTerminal && !keeps_live()) ConnectStreams();
+  if (keeps_live()) {
+    setup_deadline_ = kNever;
+    limits_->Start(began_);
+  }
   if (plan_.watched.memory) {
     notices_.AllowSharedMemory(policy_.limits.memory / kSharedMemoryPart,
                                plan_.own_ipc ? Segments::kOwn : Segments::kHosts);
   }
 
   // The last report says that init alone is left. Its own end, and the sandbox's, is the owner's to wait for.
-  while (!init_gone_ && !observed_.ended && !left_) {
+  while (!gone_ && !observed_.ended && !left_) {
     if (blind_) {
       Kill(KillReason::kLostInit);
-      sandbox_.Kill();
-      sandbox_.Wait();
+      if (sandbox_ == nullptr) {
+        live_->Abandon(KillReason::kLostInit);
+        break;
+      }
+      sandbox_->Kill();
+      sandbox_->Wait();
       break;
     }
     const std::uint64_t next = CheckTimers();
@@ -313,7 +353,13 @@ Outcome Supervisor::Run() {
     }
   }
   ReadReports();
-  limits_.Stop();
+  if (limits_) limits_->Stop();
+  const bool told = observed_.ended || observed_.setup_failed || observed_.exec_failed;
+  if (sandbox_ == nullptr && !told) {  // The steward is gone, and with it the sandbox.
+    live_->Abandon(KillReason::kLostInit);
+    live_->AwaitEnd();
+    if (observed_.killed == KillReason::kNone) observed_.killed = live_->reason();
+  }
   FinishStreams();
   Outcome outcome;
   Finish(outcome);
@@ -328,10 +374,29 @@ void Supervisor::AddHint(Result& result, std::string_view errors) const {
   }
 }
 
+// What was used of the limits, by the cgroup's account; of a command nobody keeps one. When the sandbox ends because of
+// a limit, a command may be seen to fail first.
+sys::CgroupUsage Supervisor::LookAtLimits() {
+  const bool command = sandbox_ == nullptr;
+  const bool fine =
+      observed_.ended && observed_.ended->kind == plan::ReportKind::kEnded && observed_.ended->status == 0;
+  if (!cgroup_.valid() || (command && fine)) return {};
+  sys::CgroupUsage used = cgroup_.Usage();
+  observed_.oom_kills = used.oom_kills;
+  observed_.processes_refused = used.processes_refused;
+  if (!command) return used;
+  if (used.oom_kills > 0) live_->Abandon(KillReason::kMemory);
+  if (used.processes_refused > 0) live_->Abandon(KillReason::kProcesses);
+  const bool killed =
+      observed_.ended && WIFSIGNALED(observed_.ended->status) && WTERMSIG(observed_.ended->status) == SIGKILL;
+  if (killed && observed_.killed == KillReason::kNone) observed_.killed = live_->reason();
+  return {};
+}
+
 void Supervisor::Finish(Outcome& outcome) {
-  if (left_) sandbox_.Leave();
+  if (left_ && sandbox_ != nullptr) sandbox_->Leave();
   const bool told = observed_.ended.has_value();
-  const Sandbox::Ending ending = told ? Sandbox::Ending{} : sandbox_.Wait();
+  const Sandbox::Ending ending = told || sandbox_ == nullptr ? Sandbox::Ending{} : sandbox_->Wait();
   if (tracer_ != nullptr) {
     tracer_->Stop();
     outcome.left_out = tracer_->log().left_out();
@@ -339,10 +404,7 @@ void Supervisor::Finish(Outcome& outcome) {
   }
   observed_.init_status = ending.status;
   Result& result = outcome.result;
-  sys::CgroupUsage used;
-  if (sandbox_.cgroup.valid()) used = sandbox_.cgroup.Usage();
-  observed_.oom_kills = used.oom_kills;
-  observed_.processes_refused = used.processes_refused;
+  const sys::CgroupUsage used = LookAtLimits();
 
   std::string step_text;
   if (observed_.setup_failed) {
@@ -355,19 +417,19 @@ void Supervisor::Finish(Outcome& outcome) {
         "; a process of it is killed but has not ended yet, as when another run holds a pipe that both have";
   }
 
+  const TreeUse peak = limits_ ? limits_->peak() : TreeUse{};
   const rusage& usage = ending.usage;
   const auto micros = [](const timeval& t) { return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000 + t.tv_usec; };
   const std::uint64_t rusage_ns =
       told ? observed_.ended->cpu_ns : (micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000;
   const std::uint64_t largest =
       told ? observed_.ended->memory_peak : static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-  result.usage.cpu_ms = std::max({used.cpu_ns, rusage_ns, limits_.peak().cpu_ns}) / kMillisecond;
-  result.usage.memory_peak_bytes =
-      used.memory_peak != 0 ? used.memory_peak : std::max(limits_.peak().memory_bytes, largest);
+  result.usage.cpu_ms = std::max({used.cpu_ns, rusage_ns, peak.cpu_ns}) / kMillisecond;
+  result.usage.memory_peak_bytes = used.memory_peak != 0 ? used.memory_peak : std::max(peak.memory_bytes, largest);
   // Init is ours and not counted; where only a watcher looks, a short run is over before it does.
-  result.usage.processes_peak = used.processes_peak > 0 ? used.processes_peak - 1 : limits_.peak().tasks;
+  result.usage.processes_peak = used.processes_peak > 0 ? used.processes_peak - 1 : peak.tasks;
   if (result.usage.processes_peak == 0 && observed_.started) result.usage.processes_peak = 1;
-  result.usage.disk_bytes = limits_.disk_peak();
+  result.usage.disk_bytes = limits_ ? limits_->disk_peak() : 0;
   if (observed_.ended) {
     for (const plan::DiskUse& disk : observed_.ended->disk) result.usage.disk_bytes += disk.used_bytes;
   }
@@ -386,9 +448,33 @@ void Supervisor::Finish(Outcome& outcome) {
 
 }  // namespace
 
-Outcome Supervise(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, const RunOptions& options,
-                  TraceDepth depth) {
-  return Supervisor(sandbox, plan, policy, options, depth).Run();
+Expected<LiveState> LiveState::Make() {
+  auto end = CancelToken::Make();
+  auto ended = CancelToken::Make();
+  if (!end) return std::unexpected(end.error());
+  if (!ended) return std::unexpected(ended.error());
+  return LiveState(std::move(*end), std::move(*ended));
+}
+
+void LiveState::AwaitEnd() const {
+  pollfd wait{ended_.fd(), POLLIN, 0};
+  while (::poll(&wait, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
+Outcome Supervise(Sandbox& sandbox, const Supervised& what, TraceDepth depth) {
+  return Supervisor(&sandbox, sandbox.cgroup, sandbox.connection, what, depth, nullptr).Run();
+}
+
+void SuperviseLive(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, LiveState& live) {
+  const RunOptions options{.cancel = &live.end()};
+  (void)Supervisor(&sandbox, sandbox.cgroup, sandbox.connection, {plan, policy, options}, TraceDepth::kOff, &live)
+      .Run();
+  live.Ended(KillReason::kLostInit);
+}
+
+Outcome SuperviseCommand(const Sandbox& sandbox, Connection& connection, const Supervised& what, LiveState& live) {
+  return Supervisor(nullptr, sandbox.cgroup, connection, what, TraceDepth::kOff, &live).Run();
 }
 
 }  // namespace belljar::launch

@@ -1,6 +1,7 @@
 // launch/supervisor.h: stays with a sandbox until it is gone: streams, deadlines, limits, refused calls, verdict.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include <belljar/policy.h>
@@ -21,9 +22,49 @@ struct Outcome {
   std::uint64_t left_out = 0;    ///< Accesses that found no room.
 };
 
-/// Blocks until the sandbox is gone. `policy` is the one the plan was compiled from.
-/// The plan has to be one for a traced run when `depth` is not kOff.
-Outcome Supervise(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, const RunOptions& options,
-                  TraceDepth depth = TraceDepth::kOff);
+struct Supervised {
+  const plan::CompiledPlan& plan;
+  const Policy& policy;  ///< From which the plan was compiled.
+  const RunOptions& options;
+};
+
+/// Blocks until the sandbox is gone. The plan has to be one for a traced run when `depth` is not kOff.
+Outcome Supervise(Sandbox& sandbox, const Supervised& what, TraceDepth depth = TraceDepth::kOff);
+
+/// What those who supervise a live sandbox and its commands tell each other. By any thread.
+class LiveState {
+ public:
+  static Expected<LiveState> Make();
+  LiveState(LiveState&& other) noexcept
+      : end_(std::move(other.end_)), ended_(std::move(other.ended_)), reason_(other.reason_.load()) {}
+  /// Why the sandbox ended, as far as that is known: the first that was noted.
+  KillReason reason() const { return reason_; }
+  void Note(KillReason reason) {
+    KillReason none = KillReason::kNone;
+    reason_.compare_exchange_strong(none, reason);
+  }
+  /// Has the sandbox ended.
+  void Abandon(KillReason reason) {
+    Note(reason);
+    end_.Cancel();
+  }
+  const CancelToken& end() const { return end_; }
+  /// Nothing of it is left.
+  void Ended(KillReason reason) {
+    Note(reason);
+    ended_.Cancel();
+  }
+  void AwaitEnd() const;
+
+ private:
+  LiveState(CancelToken end, CancelToken ended) : end_(std::move(end)), ended_(std::move(ended)) {}
+  CancelToken end_, ended_;
+  std::atomic<KillReason> reason_ = KillReason::kNone;
+};
+
+/// Stays with a live sandbox until it is gone: all but its commands.
+void SuperviseLive(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, LiveState& live);
+/// Blocks until one command of it is over. `connection` is from Sandbox::Add.
+Outcome SuperviseCommand(const Sandbox& sandbox, Connection& connection, const Supervised& what, LiveState& live);
 
 }  // namespace belljar::launch

@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include "launch/watcher.h"
 #include "sys/files.h"
 #include "sys/proc_text.h"
 #include "sys/process.h"
@@ -127,7 +126,7 @@ bool UncountedWatch::SweepProcess(pid_t pid, std::uint64_t deadline) {
   const auto list = [&](const std::string& path) {
     auto names = sys::ListDirectory(path, kMost);
     // One that hides from its own user (by a program that nobody may read) is there; all others are gone.
-    if (!names && pid != init_ && ::access(path.c_str(), R_OK) != 0 && errno == EACCES) found_.hidden = true;
+    if (!names && ::access(path.c_str(), R_OK) != 0 && errno == EACCES) found_.hidden = true;
     return std::move(names).value_or(std::vector<std::string>());
   };
   const std::string tasks = fmt::format("/proc/{}/task/", pid);
@@ -162,7 +161,7 @@ bool UncountedWatch::LookAtFiles(std::uint64_t now, Uncounted& seen) {
   // Not from /proc/locks: whoever reads it stops all locking on the host each time, and it holds everybody's. A guest
   // may have very many files open, or such as take long to describe: some now and others at the next look. SECURITY:
   // all that were there at the start are seen before the next sweep begins, whoever comes and goes meanwhile.
-  std::vector<pid_t> tree = PidsOfTree(init_);
+  std::vector<pid_t> tree = PidsOfGuest(init_, above_);
   if (unswept_.empty()) {
     if (!grows_ && now - swept_at_ < kSweepNs) return true;
     unswept_ = tree;

@@ -17,6 +17,7 @@
 
 #include "base/unique_fd.h"
 #include "launch/verdict.h"
+#include "launch/watcher.h"
 
 namespace belljar::launch {
 
@@ -34,8 +35,8 @@ enum class Sockets : bool { kShared, kOwn };
 
 class UncountedWatch {
  public:
-  UncountedWatch(pid_t init, Sockets sockets, std::uint64_t memory_limit)
-      : init_(init), sockets_(sockets), enough_(memory_limit / 2) {}
+  UncountedWatch(pid_t init, Above above, Sockets sockets, std::uint64_t memory_limit)
+      : init_(init), above_(above), sockets_(sockets), enough_(memory_limit / 2) {}
 
   /// By which TCP is looked at; without it (an older kernel) its queues count as full.
   void SeeSockets(base::UniqueFd diag) { diag_ = std::move(diag); }
@@ -53,6 +54,7 @@ class UncountedWatch {
   bool SweepProcess(pid_t pid, std::uint64_t deadline);
 
   pid_t init_;
+  Above above_;
   Sockets sockets_;
   std::uint64_t enough_;
   std::uint64_t swept_at_ = 0;  ///< When all open files were looked at last.

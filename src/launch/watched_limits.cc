@@ -52,7 +52,8 @@ KillReason TreeLimits::Look(std::uint64_t now) {
 KeptLimits::KeptLimits(const Sandbox& sandbox, const plan::CompiledPlan& plan, const Limits& limits)
     : plan_(plan),
       limits_(limits),
-      uncounted_(sandbox.init(), plan.own_network ? Sockets::kOwn : Sockets::kShared, limits.memory) {}
+      uncounted_(sandbox.init(), plan.plan().live != 0 ? Above::kStewards : Above::kInit,
+                 plan.own_network ? Sockets::kOwn : Sockets::kShared, limits.memory) {}
 
 void KeptLimits::Start(std::uint64_t now) {
   if (plan_.watched.disk) disk_check_ = now + kDirectoryNs;

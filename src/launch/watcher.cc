@@ -21,14 +21,19 @@ struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
 };
 
-// Calls `visit(pid, threads)` for init and every process below it. Bounded: a fork bomb may be faster than this walk.
-// False when init itself can't be looked at.
+// Calls `visit(pid, threads, depth)` for init and every process below it. Bounded: a fork bomb may be faster than this
+// walk. False when init itself can't be looked at.
 template <typename Visit>
 bool WalkTree(pid_t init, Visit visit) {
   constexpr std::size_t kMostProcesses = 100'000;
-  std::vector<pid_t> waiting = {init};
+  struct Waiting {
+    pid_t pid;
+    int depth;
+  };
+  std::vector<Waiting> waiting = {{init, 0}};
   for (std::size_t at = 0; at < waiting.size() && waiting.size() < kMostProcesses; ++at) {
-    const std::string tasks = fmt::format("/proc/{}/task", waiting[at]);
+    const auto [pid, depth] = waiting[at];
+    const std::string tasks = fmt::format("/proc/{}/task", pid);
     const std::unique_ptr<DIR, CloseDirectory> directory(::opendir(tasks.c_str()));
     if (directory == nullptr && at == 0) return false;
     if (directory == nullptr) continue;  // Gone meanwhile.
@@ -38,9 +43,9 @@ bool WalkTree(pid_t init, Visit visit) {
       ++threads;
       const auto children = sys::ReadSmallFile(fmt::format("{}/{}/children", tasks, entry->d_name), 1U << 20);
       if (!children) continue;
-      for (const pid_t child : sys::ChildPids(*children)) waiting.push_back(child);
+      for (const pid_t child : sys::ChildPids(*children)) waiting.push_back({child, depth + 1});
     }
-    visit(waiting[at], threads);
+    visit(pid, threads, depth);
   }
   return true;
 }
@@ -75,7 +80,7 @@ std::uint64_t CpuNs(pid_t pid) {
 
 std::optional<TreeUse> LookAtTree(pid_t init) {
   TreeUse use;
-  const bool seen = WalkTree(init, [&](pid_t pid, std::uint64_t threads) {
+  const bool seen = WalkTree(init, [&](pid_t pid, std::uint64_t threads, int) {
     use.cpu_ns += CpuNs(pid);
     if (pid == init) return;  // A copy of the caller, whose memory is the caller's.
     use.tasks += threads;
@@ -85,15 +90,17 @@ std::optional<TreeUse> LookAtTree(pid_t init) {
   return use;
 }
 
-std::vector<pid_t> PidsOfTree(pid_t init) {
+std::vector<pid_t> PidsOfGuest(pid_t init, Above above) {
   std::vector<pid_t> pids;
-  WalkTree(init, [&](pid_t pid, std::uint64_t) { pids.push_back(pid); });
+  WalkTree(init, [&](pid_t pid, std::uint64_t, int depth) {
+    if (depth >= static_cast<int>(above)) pids.push_back(pid);
+  });
   return pids;
 }
 
 std::uint64_t ProportionalMemory(pid_t init) {
   std::uint64_t bytes = 0;
-  WalkTree(init, [&](pid_t pid, std::uint64_t) {
+  WalkTree(init, [&](pid_t pid, std::uint64_t, int) {
     if (pid == init) return;
     const std::uint64_t kilobytes = OfAnyThread(pid, "smaps_rollup", sys::PssKilobytes);
     bytes += kilobytes != 0 ? kilobytes * 1024 : ResidentBytes(pid);

@@ -20,8 +20,12 @@ struct TreeUse {
 /// what can't be watched must not run on.
 std::optional<TreeUse> LookAtTree(pid_t init);
 
-/// Init and every process below it, as far as they can be seen.
-std::vector<pid_t> PidsOfTree(pid_t init);
+/// Whose descendants the guest's processes are. In a live sandbox only stewards are children of init: a guest's orphan
+/// falls to its steward, and a steward that is killed ends the sandbox.
+enum class Above : std::uint8_t { kInit = 1, kStewards = 2 };
+
+/// Every process of the guest, as far as they can be seen.
+std::vector<pid_t> PidsOfGuest(pid_t init, Above above);
 
 /// The same memory, with shared pages divided among their users; slower, for a second look.
 std::uint64_t ProportionalMemory(pid_t init);

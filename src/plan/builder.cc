@@ -70,7 +70,7 @@ std::vector<std::uint64_t> Builder::Finish() {
 }
 
 std::vector<std::uint64_t> LayOutCommand(const std::vector<std::string>& argv, const std::vector<std::string>& envp,
-                                         const std::vector<std::string>& exec_paths) {
+                                         const std::vector<std::string>& exec_paths, std::uint64_t wall_ns) {
   const std::vector<std::string>* const lists[] = {&argv, &envp, &exec_paths};
   std::size_t bytes = sizeof(CommandBlock);
   for (const auto* list : lists) {
@@ -79,7 +79,8 @@ std::vector<std::uint64_t> LayOutCommand(const std::vector<std::string>& argv, c
   }
   std::vector<std::uint64_t> block((bytes + 7) / 8);
   auto* const base = reinterpret_cast<char*>(block.data());
-  CommandBlock head{.size = static_cast<std::uint32_t>(block.size() * 8), .argv = 0, .envp = 0, .exec_paths = 0};
+  CommandBlock head{
+      .wall_ns = wall_ns, .size = static_cast<std::uint32_t>(block.size() * 8), .argv = 0, .envp = 0, .exec_paths = 0};
   std::uint32_t* const places[] = {&head.argv, &head.envp, &head.exec_paths};
   std::size_t end = sizeof head;
   for (std::size_t i = 0; i < 3; ++i) {

@@ -46,9 +46,9 @@ class Builder {
   std::span<const sock_filter> trace_filter_;
 };
 
-/// Lays out a CommandBlock.
+/// Lays out a CommandBlock. `wall_ns` may be kUnlimited.
 std::vector<std::uint64_t> LayOutCommand(const std::vector<std::string>& argv, const std::vector<std::string>& envp,
-                                         const std::vector<std::string>& exec_paths);
+                                         const std::vector<std::string>& exec_paths, std::uint64_t wall_ns);
 
 /// Mount options in the form of Op::kTmpfs.
 std::string Options(std::initializer_list<std::pair<std::string_view, std::string>> pairs);

@@ -13,8 +13,6 @@
 namespace belljar::plan {
 namespace {
 
-constexpr std::string_view kSystemPath = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
-
 std::vector<std::string> SplitPath(std::string_view path) {
   std::vector<std::string> parts;
   while (!path.empty()) {
@@ -189,6 +187,13 @@ class Bringer {
 
 }  // namespace
 
+std::vector<std::string> LookInside(const std::string& argv0, std::string_view path) {
+  if (argv0.find('/') != std::string::npos) return {argv0};
+  std::vector<std::string> candidates = SplitPath(path);
+  for (std::string& directory : candidates) directory += "/" + argv0;
+  return candidates;
+}
+
 Command ResolveCommand(const Policy& policy, const std::string& argv0, const Caller& caller) {
   Command command{.exec_paths = {}, .brought = {}, .links = {}, .path = std::string(kSystemPath), .refusal = {}};
   const bool has_slash = argv0.find('/') != std::string::npos;
@@ -213,16 +218,12 @@ Command ResolveCommand(const Policy& policy, const std::string& argv0, const Cal
     command.exec_paths = {*host};
     return command;
   }
-  if (has_slash) {
-    command.exec_paths = {argv0};
-    return command;
-  }
   // A directory of the system that the usual PATH does not hold, as /usr/local/go/bin.
-  if (host && IsSystem(policy, *host)) {
+  if (!has_slash && host && IsSystem(policy, *host)) {
     const std::vector<std::string> usual = SplitPath(kSystemPath);
     if (std::ranges::find(usual, Parent(*host)) == usual.end()) command.path += ":" + Parent(*host);
   }
-  for (const std::string& directory : SplitPath(command.path)) command.exec_paths.push_back(directory + "/" + argv0);
+  command.exec_paths = LookInside(argv0, command.path);
   return command;
 }
 

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <belljar/caller.h>
@@ -22,6 +23,12 @@ struct Command {
   std::string path;                     ///< PATH inside.
   std::optional<Error> refusal;         ///< It needs something that is not brought along: which flag grants it.
 };
+
+/// PATH inside, unless the policy sets another.
+inline constexpr std::string_view kSystemPath = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+
+/// Where a command of a live sandbox may be, inside: its own name where that has a slash, or its places in `path`.
+std::vector<std::string> LookInside(const std::string& argv0, std::string_view path);
 
 /// A name without a slash is looked for on the caller's PATH, one with a slash from the caller's directory.
 Command ResolveCommand(const Policy& policy, const std::string& argv0, const Caller& caller);

@@ -28,7 +28,18 @@ uid_t PickGuestUid(std::string_view run_id) {
   return kFirstGuestUid + static_cast<uid_t>(hash % kGuestUids);
 }
 
+static_assert(kNoDeadline == kUnlimited);
+
 constexpr std::size_t kMaxArgumentBytes = 1U << 20;
+
+std::string_view ValueOf(const std::vector<std::string>& environment, std::string_view name) {
+  for (const std::string_view variable : environment) {
+    if (variable.starts_with(name) && variable.substr(name.size()).starts_with('=')) {
+      return variable.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
 
 std::expected<void, CompileError> CheckArgv(const std::vector<std::string>& argv) {
   const auto wrong = [](std::string message, std::string hint) {
@@ -134,13 +145,24 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   }
   PlanCgroup(draft);
 
-  draft.builder.head.wall_ns = policy.limits.wall_ns == kUnlimited ? kNoDeadline : policy.limits.wall_ns;
+  draft.builder.head.wall_ns = policy.limits.wall_ns;
+  if (request.command == CommandKnown::kMany) {
+    if (!draft.OwnRoot()) {
+      return std::unexpected(CompileError{
+          Fault::kRefused, Error{.step = "open a live sandbox",
+                                 .message = fmt::format("that takes namespaces; this would be {}", Name(choice->form)),
+                                 .hint = "run each command in a sandbox of its own"}});
+    }
+    draft.builder.head.live = 1;
+    draft.builder.head.scoped = request.facts.landlock_abi >= kLandlockSignalScope ? 1 : 0;
+  }
   AddIdentity(draft);
   if (auto added = AddFiles(draft); !added) return std::unexpected(added.error());
   AddPrivilegeDrop(draft);
   AddCommand(draft);
   if (request.command == CommandKnown::kNow) {
-    draft.builder.SetCommand(LayOutCommand(request.argv, BuildEnvironment(draft), draft.command.exec_paths));
+    draft.builder.SetCommand(
+        LayOutCommand(request.argv, BuildEnvironment(draft), draft.command.exec_paths, policy.limits.wall_ns));
   }
   draft.out.receipt = WriteReceipt(draft);
   draft.out.receipt.channels = std::move(*channels);
@@ -160,10 +182,19 @@ std::expected<std::vector<std::uint64_t>, CompileError> CompileCommand(const Req
               .builder = {},
               .out = {},
               .workdir = {}};
-  draft.command = ResolveCommand(request.policy, request.argv[0], request.caller);
-  const bool brings = !draft.command.brought.empty() || !draft.command.links.empty();
-  if (brings || draft.command.refusal) return std::vector<std::uint64_t>();
-  std::vector<std::uint64_t> block = LayOutCommand(request.argv, BuildEnvironment(draft), draft.command.exec_paths);
+  std::vector<std::string> environment;
+  if (request.command == CommandKnown::kMany) {
+    draft.command.path = kSystemPath;
+    environment = BuildEnvironment(draft);
+    draft.command.exec_paths = LookInside(request.argv[0], ValueOf(environment, "PATH"));
+  } else {
+    draft.command = ResolveCommand(request.policy, request.argv[0], request.caller);
+    const bool brings = !draft.command.brought.empty() || !draft.command.links.empty();
+    if (brings || draft.command.refusal) return std::vector<std::uint64_t>();
+    environment = BuildEnvironment(draft);
+  }
+  std::vector<std::uint64_t> block =
+      LayOutCommand(request.argv, environment, draft.command.exec_paths, request.policy.limits.wall_ns);
   if (block.size() * sizeof(std::uint64_t) > kMostSentCommand) block.clear();
   return block;
 }

@@ -24,14 +24,15 @@ enum class InitOf : std::uint8_t {
   kLauncher,  ///< A launcher's, where the form has a pid namespace.
 };
 
-/// When the command is known: with the plan, or later, for a sandbox that is prepared ahead.
-enum class CommandKnown : std::uint8_t { kNow, kLater };
+/// When the command is known: with the plan; later, for a sandbox that is prepared ahead; or whenever one comes, for a
+/// live sandbox.
+enum class CommandKnown : std::uint8_t { kNow, kLater, kMany };
 
 struct Request {
   const Policy& policy;
   const sys::HostFacts& facts;
   const Caller& caller;
-  const std::vector<std::string>& argv;  ///< Not looked at for CommandKnown::kLater.
+  const std::vector<std::string>& argv;  ///< Looked at for CommandKnown::kNow alone.
   Streams streams = Streams::kPipes;
   Tracing tracing = Tracing::kOff;
   CommandKnown command = CommandKnown::kNow;
@@ -52,8 +53,9 @@ struct CompileError {
 
 std::expected<CompiledPlan, CompileError> Compile(const Request& request);
 
-/// A command for a sandbox of Form::kNamespaces that was prepared with the same policy, as a CommandBlock. Empty when
-/// it needs more than such a sandbox has: an interpreter outside the system, or very long arguments.
+/// A command for a sandbox of Form::kNamespaces that was made with the same policy, as a CommandBlock. Empty when
+/// it needs more than such a sandbox has: an interpreter outside the system, or very long arguments. For a live sandbox
+/// (CommandKnown::kMany) the program is looked for inside alone.
 std::expected<std::vector<std::uint64_t>, CompileError> CompileCommand(const Request& request);
 
 }  // namespace belljar::plan

@@ -112,7 +112,7 @@ void AddPrivilegeDrop(Draft& draft) {
   builder.Add(Op::kNoNewPrivileges);
   if (!draft.HasNamespaces() && draft.request.facts.landlock_abi >= kLandlockSignalScope) {
     builder.Add(Op::kScopeSignals);
-    builder.head.init_is_scoped = 1;
+    builder.head.scoped = 1;
   }
   // Once more: a change of ids takes the first one back.
   builder.Add(Op::kDieWithParent);
@@ -139,7 +139,8 @@ void AddCommand(Draft& draft) {
     if (draft.request.facts.landlock_abi > 0) builder.Add(Op::kLandlockEnforce);
     if (traced) builder.Add(Op::kTraceFilter);
     const bool bare = draft.choice.form == Form::kLandlockOnly;
-    const Narrowing narrowing{.no_sockets = bare, .no_uncounted = draft.out.watched.memory, .no_host_reach = bare};
+    const bool others = bare || draft.request.command == CommandKnown::kMany;
+    const Narrowing narrowing{.no_uncounted = draft.out.watched.memory, .no_others = others, .no_host_reach = bare};
     const bool listen = draft.request.facts.seccomp_listener;
     builder.SetFilter(KernelFilter(listen ? FilterVariant::kNotify : FilterVariant::kErrno, narrowing));
     // SECURITY: the last before exec but for a lower limit: it forbids most of what the steps before it do.

@@ -111,11 +111,13 @@ inline constexpr int kMaxChannels = 16;
 /// One command, apart from the sandbox that it runs in: the head of a block of its own, with offsets from that head, so
 /// that it can be sent to a sandbox that was prepared before the command was known.
 struct CommandBlock {
+  std::uint64_t wall_ns;     ///< Or kNoDeadline. Of a live sandbox's command; others have that of the plan.
   std::uint32_t size;        ///< Of the whole block.
   std::uint32_t argv;        ///< Offset of uint32_t offsets, ended by 0.
   std::uint32_t envp;        ///< The same.
   std::uint32_t exec_paths;  ///< The same: candidates in the order of PATH.
 };
+inline constexpr std::uint64_t kNoDeadline = ~std::uint64_t{0};
 
 /// The largest that can be sent; others are part of their plan.
 inline constexpr std::uint32_t kMostSentCommand = 64 * 1024;
@@ -127,17 +129,17 @@ struct LaunchPlan {
   std::uint32_t command;  ///< Offset of a CommandBlock, or 0: the parent sends it when it is known.
   std::uint32_t filter;   ///< Offset of sock_filter[filter_length].
   std::uint32_t filter_length;
-  std::uint32_t disk_paths;      ///< As CommandBlock::argv: private filesystems whose use is reported at the end.
-  std::uint32_t clone_flags;     ///< Of init, without CLONE_INTO_CGROUP.
-  std::uint64_t wall_ns;         ///< Or kNoDeadline.
-  std::uint32_t init_is_pid1;    ///< 0: no pid namespace; init has to find what is left.
-  std::uint32_t init_is_scoped;  ///< 1: kScopeSignals is in force.
+  std::uint32_t disk_paths;    ///< As CommandBlock::argv: private filesystems whose use is reported at the end.
+  std::uint32_t clone_flags;   ///< Of init, without CLONE_INTO_CGROUP.
+  std::uint64_t wall_ns;       ///< Or kNoDeadline.
+  std::uint32_t init_is_pid1;  ///< 0: no pid namespace; init has to find what is left.
+  std::uint32_t scoped;        ///< 1: init, or each steward, can signal its own descendants and nobody else.
+  std::uint32_t live;          ///< 1: many commands, each with a steward.
   std::uint32_t terminal;
   std::uint32_t trace_filter;  ///< As filter; for kTraceFilter.
   std::uint32_t trace_filter_length;
   std::uint32_t network_ahead;  ///< 1: the launcher gives init a new network namespace; clone_flags has none.
 };
-inline constexpr std::uint64_t kNoDeadline = ~std::uint64_t{0};
 
 // Access by offset. All offsets come from the parent, which is trusted; the block is read-only for the child.
 inline const char* Text(const LaunchPlan& plan, std::uint32_t offset) {
@@ -160,7 +162,7 @@ inline const sock_filter* Filter(const LaunchPlan& plan, std::uint32_t offset) {
   return reinterpret_cast<const sock_filter*>(Text(plan, offset));
 }
 
-/// What init tells its parent, one datagram each over the control socket.
+/// What init tells its parent, one datagram each over the control socket; or a steward, over its command's.
 enum class ReportKind : std::uint32_t {
   kSetupFailed,  ///< step, error: the command never ran
   kExecFailed,   ///< error: nothing by that name inside, or not executable; takes kStarted back
@@ -170,9 +172,9 @@ enum class ReportKind : std::uint32_t {
   kSocketDiag,   ///< carries a socket of NETLINK_SOCK_DIAG in the sandbox's network namespace
   kTraceMe,      ///< sent by the command itself, which waits to be traced; carries its credentials
   kStarted,      ///< sent by the command itself: its own program is the next that runs
-  kEnded,        ///< status, usage; nothing but init is left in the sandbox, as far as `left` is 0
-  kDeadline,     ///< init ended it because of wall_ns; usage, as above
-  kStopped,      ///< init ended it because the parent said so; usage, as above
+  kEnded,        ///< status, usage; of sandbox or command nothing but init or steward is left, as far as `left` is 0
+  kDeadline,     ///< it was ended because of wall_ns; usage, as above
+  kStopped,      ///< it was ended because the parent said so; usage, as above
 };
 
 inline constexpr ReportKind kLastReportKind = ReportKind::kStopped;

@@ -124,6 +124,14 @@ void Writer::Filters() {
       Held("landlock", fmt::format("ABI {}, scopes for signals and abstract sockets", facts_.landlock_abi));
     }
   }
+  if (draft_.request.command == CommandKnown::kMany) {
+    if (draft_.builder.head.scoped != 0) {
+      Held("commands apart", fmt::format("landlock ABI {}, a scope of signals for each", facts_.landlock_abi));
+    } else {
+      Partial("commands apart", "a steward for each",
+              "one can signal the others, as scopes for signals came with ABI 6");
+    }
+  }
   if (draft_.request.tracing == Tracing::kOn) Held("trace", "ptrace and seccomp(SECCOMP_RET_TRACE): records only");
   const bool holds_some = draft_.Privileged() || draft_.HasNamespaces();
   Held("capabilities", holds_some ? "all dropped, bounding set included" : "none held");

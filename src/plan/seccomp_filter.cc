@@ -12,7 +12,7 @@ namespace {
 namespace tables = seccomp_tables;
 
 unsigned IndexOf(const Narrowing& narrowing) {
-  return (narrowing.no_sockets ? tables::kNoSockets : 0U) | (narrowing.no_uncounted ? tables::kNoUncounted : 0U) |
+  return (narrowing.no_uncounted ? tables::kNoUncounted : 0U) | (narrowing.no_others ? tables::kNoOthers : 0U) |
          (narrowing.no_host_reach ? tables::kNoHostReach : 0U);
 }
 

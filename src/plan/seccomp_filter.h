@@ -1,6 +1,6 @@
 // plan/seccomp_filter.h: the system call filters of level kernel, ready to be loaded.
 //
-//   std::span<const sock_filter> filter = KernelFilter(FilterVariant::kNotify, {.no_sockets = true});
+//   std::span<const sock_filter> filter = KernelFilter(FilterVariant::kNotify, {.no_others = true});
 //   sock_fprog program{static_cast<unsigned short>(filter.size()), const_cast<sock_filter*>(filter.data())};
 //
 // The filters are compiled while Belljar is being built, from profiles/kernel.seccomp and profiles/narrowing.seccomp by
@@ -30,10 +30,10 @@ enum class FilterVariant : std::uint8_t {
 
 /// What a run loses beyond the kernel profile. The rules of each are in profiles/narrowing.seccomp.
 struct Narrowing {
-  bool no_sockets = false;    ///< No socket() at all; connected socketpair() stays.
   bool no_uncounted = false;  ///< No memory that no process maps: for hosts where memory is only watched.
-  bool no_host_reach =
-      false;  ///< For the form without namespaces: no reach to other processes, host files' metadata, IPC.
+  bool no_others = false;  ///< Nothing by number of a process but of the caller itself: priorities, limits, affinity.
+  /// For the form without namespaces, with no_others: no sockets but pairs, no metadata of host files, no IPC.
+  bool no_host_reach = false;
 
   bool operator==(const Narrowing&) const = default;
 };

@@ -270,10 +270,10 @@ int ReachByPair(int type, const std::string& path) {
   return ErrnoOf(connect(pair[0], reinterpret_cast<const sockaddr*>(&address), sizeof address));
 }
 
-TEST(SeccompLive, NoSocketsLeavesNoWayToNamedSockets) {
+TEST(SeccompLive, NoHostReachLeavesNoWayToNamedSockets) {
   char directory[] = "/tmp/belljar-seccomp-XXXXXX";
   ASSERT_NE(mkdtemp(directory), nullptr);
-  const std::vector<Filter> filters = {KernelFilter(FilterVariant::kErrno, {.no_sockets = true})};
+  const std::vector<Filter> filters = {KernelFilter(FilterVariant::kErrno, {.no_host_reach = true})};
   for (const auto& [type, expected] :
        {std::pair(SOCK_DGRAM, EPERM), {SOCK_STREAM, EISCONN}, {SOCK_SEQPACKET, EISCONN}}) {
     const std::string path = std::string(directory) + "/socket";
@@ -297,7 +297,7 @@ TEST(SeccompLive, NoSocketsLeavesNoWayToNamedSockets) {
 
 // The kernel list denies seccomp(2), so a narrowing is loaded first; the order makes no difference to the answers.
 TEST(SeccompLive, StackedNarrowingAnswersByItself) {
-  const Narrowing narrowing{.no_sockets = true, .no_uncounted = true, .no_host_reach = true};
+  const Narrowing narrowing{.no_uncounted = true, .no_others = true, .no_host_reach = true};
   const std::vector<Filter> stack = {NarrowingFilter(narrowing), KernelFilter(FilterVariant::kNotify)};
   const auto ask = [&](auto... arguments) {
     return ErrnoInChild(stack, [=] { return ErrnoOf(syscall(arguments...)); });

@@ -9,8 +9,8 @@
 namespace belljar::plan::seccomp_tables {
 
 /// The bits that index the filter tables; the generator numbers the sections of profiles/narrowing.seccomp so.
-inline constexpr unsigned kNoSockets = 1;
-inline constexpr unsigned kNoUncounted = 2;
+inline constexpr unsigned kNoUncounted = 1;
+inline constexpr unsigned kNoOthers = 2;
 inline constexpr unsigned kNoHostReach = 4;
 inline constexpr unsigned kNarrowings = 8;
 

@@ -170,6 +170,7 @@ void KeepLimit(CompiledPlan& plan, std::string_view guard) {
     plan.watched.processes = false;
   } else if (guard == "cpu_time limit") {
     plan.counts_cpu_time = false;
+    plan.watched.cpu_time = false;
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "prove/bystander.h"
 #include "prove/judge.h"
 #include "prove/stage.h"
 #include "sys/files.h"
@@ -83,6 +84,25 @@ ControlResult Prover::Control(const Case& c) {
   return controls_.emplace(c.id, std::move(control)).first->second;
 }
 
+constexpr std::uint64_t kBystandersWallNs = 600'000'000'000;
+
+// With company, `damage` says what came of that.
+Expected<Result> Prover::RunInside(Engine& engine, Policy policy, const std::vector<std::string>& argv,
+                                   std::string& damage) {
+  RunOptions how{.cancel = options_.cancel};
+  if (options_.company == Company::kNone) return engine.Run(policy, argv, how);
+  how.wall_ns = policy.limits.wall_ns;  // The attack's alone.
+  policy.limits.wall_ns = std::max(policy.limits.wall_ns, kBystandersWallNs);
+  policy.ReadOnly(catalog_.program);  // A live sandbox brings nothing along that it was not opened with.
+  auto sandbox = engine.Open(policy);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  auto bystander = Bystander::Start(*sandbox);
+  if (!bystander) return std::unexpected(bystander.error());
+  auto result = sandbox->Run(argv, how);
+  if (result) damage = (*bystander)->Damage(*result);
+  return result;
+}
+
 CaseReport Prover::Try(Engine& engine, const Case& c, const ControlResult& control) {
   CaseReport report{.tried = c, .outside = control.text};
   const auto fail = [&](std::string why) {
@@ -92,11 +112,10 @@ CaseReport Prover::Try(Engine& engine, const Case& c, const ControlResult& contr
   auto stage = Stage::Build(catalog_.program, secret_, Stage::Side::kInside);
   if (!stage) return fail(stage.error().Text());
   const std::string mark = "mark=" + sys::MakeRunId();
-  RunOptions run;
-  run.cancel = options_.cancel;
   Policy policy = sizes_.Apply(options_.policy, c);
   if (c.Has(kNeedsMount)) policy.ReadOnly(stage->shared(), Stage::kSharedInside);
-  const auto result = engine.Run(policy, GuestCommand(catalog_, c, *stage, sizes_, mark), run);
+  std::string hurt;
+  const auto result = RunInside(engine, policy, GuestCommand(catalog_, c, *stage, sizes_, mark), hurt);
   if (!result) return fail(result.error().Text());
   if (c.Has(kNeedsMount) && (result->verdict == Verdict::kRefused || result->verdict == Verdict::kFailed)) {
     report.finding = Finding::kVacuous;
@@ -108,6 +127,7 @@ CaseReport Prover::Try(Engine& engine, const Case& c, const ControlResult& contr
   if (inside.kind == Inside::Kind::kFailed) return fail(std::move(inside.text));
   // The canaries have the last word, whatever the guest says of itself.
   if (const std::string damage = stage->Damage(); !damage.empty()) inside = {Inside::Kind::kWorked, 0, damage};
+  if (!hurt.empty()) inside = {Inside::Kind::kWorked, 0, hurt};
   if (result->out.data.find(secret_) != std::string::npos) {
     inside = {Inside::Kind::kWorked, 0, "the secret is in its output"};
   }

@@ -51,8 +51,15 @@ struct Proof {
   int Count(Finding finding) const;
 };
 
+/// What runs in the sandbox of a case.
+enum class Company : std::uint8_t {
+  kNone,
+  kBystander,  ///< A live sandbox, and in it another command, which must not be hurt.
+};
+
 struct ProveOptions {
   Policy policy;
+  Company company = Company::kNone;
   const CancelToken* cancel = nullptr;
 };
 
@@ -70,6 +77,7 @@ class Prover {
   Expected<Proof> Run(const std::vector<Case>& cases, const std::function<void(const Progress&)>& progress);
 
  private:
+  Expected<Result> RunInside(Engine& engine, Policy policy, const std::vector<std::string>& argv, std::string& damage);
   CaseReport Try(Engine& engine, const Case& c, const ControlResult& control);
   ControlResult Control(const Case& c);
   bool Stopped() const;

@@ -106,7 +106,8 @@ def test_what_is_not_promised_is_in_security_md():
     ("network", ["C44"], {"C44a", "C44b"}),
     ("descriptors", ["A9"], {"A9a", "A9b"}),
     ("uts namespace", ["hostname"], {"C49f"}),
-    ("seccomp", ["A14c", "B23a", "C42a"], {"A14c", "B23a"}),
+    ("seccomp", ["A14c", "B23a", "C42a", "D56o"], {"A14c", "B23a", "D56o"}),
+    ("cpu_time limit", ["D62"], {"D62a", "D62b"}),
 ])
 def test_without_one_guard(guard, cases, out):
     whole = proof(*cases)

@@ -38,3 +38,12 @@ def test_example(command, expected, tmp_path):
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,
                           env={"PATH": f"{tmp_path}:/usr/bin:/bin", "LC_ALL": "C.UTF-8"})
     assert normal(done.stdout + done.stderr) == normal(expected)
+
+
+def test_cpp_example():
+    """Compiled from the README (tests/CMakeLists.txt); what it prints is in its comments."""
+    code = re.search(r"^```cpp\n(.*?)^```", README.read_text(), re.M | re.S)[1]
+    expected = [word for line in code.splitlines() if "cout" in line for word in line.partition("// ")[2].split(", ")]
+    done = subprocess.run([harness.guest("readme_example")], capture_output=True, text=True, timeout=120)
+    assert (done.stdout.split(), done.stderr) == (expected, "")
+    assert len(expected) == 4

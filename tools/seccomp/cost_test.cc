@@ -159,7 +159,7 @@ TEST(Cost, SmallerThanLibseccomp) {
   Print("belljar", ours);
   Print("belljar, form w/o namespaces",
         plan::KernelFilter(plan::FilterVariant::kNotify,
-                           {.no_sockets = true, .no_uncounted = true, .no_host_reach = true}));
+                           {.no_uncounted = true, .no_others = true, .no_host_reach = true}));
   EXPECT_LT(ours.size(), linear.size());
   EXPECT_LT(ours.size(), tree.size());
 }

@@ -1,7 +1,10 @@
 // Memory of the kernel, held for a process and charged to nobody: what cgroups of either version do not count.
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -11,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "knock.h"
@@ -189,3 +193,52 @@ static enum outcome run_d56_options(struct attempt* attempt) {
   return hold(attempt, 8L * kMiB, take_options, "options of sockets");
 }
 ATTACK(d56_options, "D56m", "socket-options", "make the kernel hold it as options of sockets", "seccomp", 0);
+
+// A file may have one, of up to 64 KiB; the same user may stand in it as often as its owner likes.
+enum { kUsers = 8000 };
+static long take_lists(long wanted) {
+  static struct {
+    struct posix_acl_xattr_header head;
+    struct posix_acl_xattr_entry entries[kUsers + 4];
+  } list;
+  struct posix_acl_xattr_entry* next = list.entries;
+  const unsigned nobody = (unsigned)ACL_UNDEFINED_ID;
+  list.head.a_version = POSIX_ACL_XATTR_VERSION;
+  *next++ = (struct posix_acl_xattr_entry){ACL_USER_OBJ, ACL_READ | ACL_WRITE, nobody};
+  for (int i = 0; i < kUsers; ++i) *next++ = (struct posix_acl_xattr_entry){ACL_USER, ACL_READ, getuid()};
+  *next++ = (struct posix_acl_xattr_entry){ACL_GROUP_OBJ, ACL_READ, nobody};
+  *next++ = (struct posix_acl_xattr_entry){ACL_MASK, ACL_READ, nobody};
+  *next++ = (struct posix_acl_xattr_entry){ACL_OTHER, 0, nobody};
+  long held = 0;
+  for (int files = 0; held < wanted; ++files) {
+    char name[256];
+    snprintf(name, sizeof name, "%s/belljar-lists-%d-%d", scratch, (int)getpid(), files);
+    const int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) return held;
+    unlink(name);
+    if (fsetxattr(fd, "system.posix_acl_access", &list, sizeof list, 0) != 0) return held;
+    held += sizeof list;
+  }
+  return held;
+}
+static enum outcome run_d56_lists(struct attempt* attempt) {
+  // Outside on a tmpfs too: filesystems of disks have no room for such lists.
+  scratch = attempt->stage->inside ? attempt->stage->scratch : "/dev/shm";
+  return hold(attempt, 16L * kMiB, take_lists, "access lists");
+}
+ATTACK(d56_lists, "D56n", "access-lists", "make the kernel hold it as access lists of files", "seccomp", 0);
+
+// Whoever closes such a socket waits for its data to go, which may be the thread of the kernel's that closes files in
+// flight for all programs. What is tried is only whether it would.
+static enum outcome run_d56_linger(struct attempt* attempt) {
+  const struct linger asked = {.l_onoff = 1, .l_linger = 60};
+  struct linger got = {0};
+  socklen_t size = sizeof got;
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return refused(attempt, "socket");
+  if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &asked, sizeof asked) != 0) return refused(attempt, "SO_LINGER");
+  if (getsockopt(fd, SOL_SOCKET, SO_LINGER, &got, &size) != 0) return refused(attempt, "reading SO_LINGER");
+  if (got.l_onoff == 0) return errno = EOPNOTSUPP, refused(attempt, "SO_LINGER, pretended");
+  return worked(attempt, "a socket makes whoever closes it wait for 60 s");
+}
+ATTACK(d56_linger, "D56o", "lingering-sockets", "make a socket's last close wait", "seccomp", 0);

@@ -1,0 +1,45 @@
+// belljar/live_sandbox.h: a sandbox that lives and takes many commands.
+//
+//   auto sandbox = engine->Open(belljar::Policy().Writable("/srv/project", "/workspace"));
+//   auto built = sandbox->Run({"make"});
+//   auto tested = sandbox->Run({"./tests"});        // sees what the first one left in /workspace and /tmp
+//
+// Commands run one after the other or many at once, from many threads. Each has a deadline, streams, a verdict and
+// denials of its own, and ends with everything that it started. Files, memory, processes and the disk limit are the
+// sandbox's: a command that goes beyond one of these limits ends the sandbox, and every command in it with that
+// verdict. The engine must outlive its sandboxes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <belljar/error.h>
+#include <belljar/result.h>
+#include <belljar/run.h>
+
+namespace belljar {
+
+class LiveSandbox {
+ public:
+  LiveSandbox(LiveSandbox&&) noexcept;
+  LiveSandbox& operator=(LiveSandbox&&) noexcept;
+  /// Closes it. No Run may be under way.
+  ~LiveSandbox();
+
+  /// Blocks until the command and everything it started is gone. An Error means that the arguments are wrong, or that
+  /// they ask for what commands of a live sandbox can't have yet: a terminal, a trace, channels.
+  Expected<Result> Run(const std::vector<std::string>& argv, const RunOptions& options = {});
+
+  /// Ends all that runs in it; those commands are `cancelled`, as is each that comes later. May be called at any time,
+  /// from any thread.
+  void Close();
+
+ private:
+  friend class Engine;
+  struct State;
+  explicit LiveSandbox(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace belljar

@@ -1,0 +1,123 @@
+// Init of a live sandbox, and the stewards of its commands. Init starts a steward for each command; a steward is the
+// subreaper of one command and does for it what init does for the only command of another sandbox.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jail/context.h"
+
+namespace belljar::jail {
+namespace {
+
+// The control socket of one more command; -1: the parent sent something else, or nothing.
+int ReceiveControl(const Context& context) {
+  char word = 0;
+  struct iovec part = {&word, sizeof word};
+  int control = -1;
+  alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof control)] = {};
+  struct msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = space;
+  message.msg_controllen = sizeof space;
+  ssize_t got = 0;
+  while ((got = recvmsg(context.fds[plan::kControlSlot], &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT)) < 0 &&
+         errno == EINTR) {
+  }
+  const struct cmsghdr* head = CMSG_FIRSTHDR(&message);
+  if (got <= 0 || head == nullptr || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof control)) {
+    return -1;
+  }
+  memcpy(&control, CMSG_DATA(head), sizeof control);
+  return control;
+}
+
+int BecomeSteward(Context& context) {
+  close(context.signals);
+  context.signals = WatchSignals();
+  if (context.signals < 0) return -1;
+  if (prctl(PR_SET_NAME, "belljar-steward", 0, 0, 0) != 0) return -1;
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return -1;
+  if (context.plan.scoped == 0) return 0;
+  // SECURITY: what it starts can signal neither it nor another command, and it can kill all it may signal.
+  plan::Step scope = {};
+  scope.op = plan::Op::kScopeSignals;
+  return DoStep(context, scope);
+}
+
+// `context.fds` has the command's own control socket already.
+[[noreturn]] void Steward(Context& context) {
+  context.steward = true;
+  if (BecomeSteward(context) != 0) {
+    plan::Report report = {};
+    report.kind = plan::ReportKind::kSetupFailed;
+    report.step = static_cast<int>(context.plan.step_count) - 1;
+    report.error = errno;
+    (void)SendReport(context, report, -1);
+    _exit(0);
+  }
+  if (!ReceiveCommand(context)) _exit(0);
+  const int command = StartCommand(context);
+  if (command < 0) _exit(0);
+  InitLoop(context, command);
+}
+
+void StartSteward(Context& context, int control) {
+  const int own = context.fds[plan::kControlSlot];
+  context.fds[plan::kControlSlot] = control;
+  const auto pid = static_cast<int>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+  if (pid == 0) {
+    close(own);
+    Steward(context);
+  }
+  if (pid < 0) {
+    plan::Report report = {};
+    report.kind = plan::ReportKind::kSetupFailed;
+    report.step = static_cast<int>(context.plan.step_count) - 1;
+    report.error = errno;
+    (void)SendReport(context, report, -1);
+  }
+  context.fds[plan::kControlSlot] = own;
+  close(control);
+}
+
+// Stewards, and whom one that was killed has left. SECURITY: nobody knows any more which of those was whose, and no
+// deadline is kept for them; so that is the end of the sandbox.
+void ReapStewards(Context& context) {
+  int status = 0;
+  pid_t ended = 0;
+  while ((ended = waitpid(-1, &status, WNOHANG)) > 0 || (ended < 0 && errno == EINTR)) {
+    if (ended > 0 && status != 0) Finish(context, nullptr);
+  }
+}
+
+}  // namespace
+
+void LiveLoop(Context& context) {
+  plan::Report report = {};
+  report.kind = plan::ReportKind::kPrepared;
+  if (TakeStreamNumbers() != 0 || SendReport(context, report, -1) != 0) _exit(125);
+  for (;;) {
+    ReapStewards(context);
+    struct pollfd events[2] = {{context.fds[plan::kControlSlot], POLLIN | kWishEvents, 0},
+                               {context.signals, POLLIN, 0}};
+    ppoll(events, 2, nullptr, nullptr);
+    switch (ParentsWish(context, events[0])) {
+      case Wish::kNone: break;
+      case Wish::kEnd: report.kind = plan::ReportKind::kStopped; Finish(context, &report);
+      case Wish::kGone: Finish(context, nullptr);
+    }
+    if ((events[0].revents & POLLIN) == 0) continue;
+    const int control = ReceiveControl(context);
+    if (control >= 0) StartSteward(context, control);
+  }
+}
+
+}  // namespace belljar::jail

@@ -1,0 +1,92 @@
+#include "launch/connection.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "sys/pipe.h"
+#include "sys/process.h"
+
+namespace belljar::launch {
+
+Expected<void> SendDescriptors(int socket, std::span<const int> what, const char* step) {
+  constexpr std::size_t kMost = 3;
+  char word = 's';
+  iovec part{&word, sizeof word};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMost * sizeof(int))> area{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = area.data();
+  message.msg_controllen = CMSG_SPACE(what.size_bytes());
+  cmsghdr* const head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(what.size_bytes());
+  std::memcpy(CMSG_DATA(head), what.data(), what.size_bytes());
+  if (::sendmsg(socket, &message, MSG_NOSIGNAL) >= 0) return {};
+  return std::unexpected(sys::ErrnoError(step, errno));
+}
+
+Expected<base::UniqueFd> Connection::Open() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return std::unexpected(sys::ErrnoError("make a control socket", errno));
+  }
+  control.Reset(ends[0]);
+  base::UniqueFd theirs(ends[1]);
+  if (!sys::MoveAboveStreams(theirs)) return std::unexpected(sys::ErrnoError("make a control socket", errno));
+  return theirs;
+}
+
+// Makes the command's streams and sends its ends, which this process has no more when a guest may run: see jail's
+// ReceiveStreams. For the same reason what fits of the input is written now.
+Expected<void> Connection::SendStreams(Owner owner, const Input& given) {
+  std::array<base::UniqueFd, 3> theirs;
+  const auto make = [&](std::size_t stream, base::UniqueFd& ours) -> Expected<void> {
+    auto pipe = sys::MakePipe("make a pipe for the command");
+    if (!pipe) return std::unexpected(pipe.error());
+    const bool reads = stream == STDIN_FILENO;
+    theirs[stream] = std::move(reads ? pipe->read : pipe->write);
+    ours = std::move(reads ? pipe->write : pipe->read);
+    SetNonBlocking(ours.get());
+    // The guest may reopen its streams by /dev/stdout, so they are its own.
+    if (::fchown(theirs[stream].get(), owner.uid, owner.gid) == 0) return {};
+    return std::unexpected(sys::ErrnoError("give the streams to the guest", errno));
+  };
+  if (given.source < 0 && given.text.empty()) {
+    theirs[STDIN_FILENO].Reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!theirs[STDIN_FILENO].valid()) return std::unexpected(sys::ErrnoError("open /dev/null", errno));
+  } else {
+    if (auto made = make(STDIN_FILENO, input); !made) return made;
+    feed = given.source >= 0 ? InputPump(given.source, input.get()) : InputPump(given.text, input.get());
+    if (feed.Pump() == Flow::kEnded) input.Reset();
+  }
+  if (auto made = make(STDOUT_FILENO, output); !made) return made;
+  if (auto made = make(STDERR_FILENO, error); !made) return made;
+  // SECURITY: a process that is killed lets go of its files from the highest number to the lowest (what the last
+  // descriptor of a file has left to do is done last in, first out), and may sleep at a pipe of a guest that lives. The
+  // end of the control socket, which ends the guest, comes first.
+  if (!sys::MoveAbove(control, std::max({input.get(), output.get(), error.get()}))) {
+    return std::unexpected(sys::ErrnoError("make a control socket", errno));
+  }
+
+  std::array<int, 3> numbers{};
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = theirs[i].get();
+  return SendDescriptors(control.get(), numbers, "hand the command its streams");
+}
+
+Expected<void> Connection::SendCommand(std::span<const std::uint64_t> block) const {
+  if (::send(control.get(), block.data(), block.size_bytes(), MSG_NOSIGNAL) >= 0) return {};
+  return std::unexpected(sys::ErrnoError("hand over the command", errno));
+}
+
+void Connection::Stop() const { ::shutdown(control.get(), SHUT_WR); }
+
+}  // namespace belljar::launch
