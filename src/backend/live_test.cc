@@ -95,10 +95,10 @@ TEST(LiveSandbox, EndsACommandWithAllThatItStartedAndNoOther) {
 TEST(LiveSandbox, EachCommandHasItsOwnDeadline) {
   auto engine = Engine::Open();
   ASSERT_TRUE(engine);
-  auto sandbox = engine->Open(Policy().Wall("300ms"));
+  auto sandbox = engine->Open(Policy().Wall("600s"));
   ASSERT_TRUE(sandbox) << sandbox.error().Text();
   for (int i = 0; i < 2; ++i) {
-    const auto late = sandbox->Run({"/bin/sleep", "600"});
+    const auto late = sandbox->Run({"/bin/sleep", "600"}, {.wall_ns = 100'000'000});
     ASSERT_TRUE(late);
     EXPECT_EQ(late->verdict, Verdict::kTimedOut) << late->message;
   }

@@ -47,26 +47,8 @@ constexpr int kStreams = STDERR_FILENO + 1;
 // SECURITY: they come over the control socket, to the command's process alone. Neither the parent nor the launcher nor
 // init ever has the guest's ends while a guest runs: by splice() it can hold a pipe's lock for as long as it likes, and
 // whoever closes the last descriptor of an end would sleep until it lets go, deaf to SIGKILL.
-int ReceiveStreams(Context& context, int (&streams)[kStreams]) {
-  char word = 0;
-  struct iovec part = {&word, sizeof word};
-  alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof streams)] = {};
-  struct msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t got = 0;
-  while ((got = recvmsg(context.fds[plan::kControlSlot], &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
-  }
-  if (got < 0) return -1;
-  const struct cmsghdr* head = CMSG_FIRSTHDR(&message);
-  if (got == 0 || head == nullptr || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof streams)) {
-    errno = ECANCELED;  // The parent is gone.
-    return -1;
-  }
-  memcpy(streams, CMSG_DATA(head), sizeof streams);
-  return 0;
+int ReceiveStreams(const Context& context, int (&streams)[kStreams]) {
+  return ReceiveDescriptors(context, streams, kStreams, 0);
 }
 
 int Stdio(Context& context) {
@@ -227,6 +209,28 @@ int RunCommand(void* argument) {
 }
 
 }  // namespace
+
+int ReceiveDescriptors(const Context& context, int* fds, std::size_t count, int flags) {
+  char word = 0;
+  struct iovec part = {&word, sizeof word};
+  alignas(struct cmsghdr) char control[CMSG_SPACE(plan::kMaxSlots * sizeof(int))] = {};
+  struct msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(count * sizeof *fds);
+  ssize_t got = 0;
+  while ((got = recvmsg(context.fds[plan::kControlSlot], &message, MSG_CMSG_CLOEXEC | flags)) < 0 && errno == EINTR) {
+  }
+  if (got < 0) return -1;
+  const struct cmsghdr* head = CMSG_FIRSTHDR(&message);
+  if (got == 0 || head == nullptr || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(count * sizeof *fds)) {
+    errno = ECANCELED;  // The parent is gone.
+    return -1;
+  }
+  memcpy(fds, CMSG_DATA(head), count * sizeof *fds);
+  return 0;
+}
 
 bool ReceiveCommand(Context& context) {
   alignas(plan::CommandBlock) static char block[plan::kMostSentCommand];

@@ -47,6 +47,10 @@ int SendReport(const Context& context, const plan::Report& report, int fd);
 /// Starts the command (a child of init) and returns its pid, or -1 after having reported why not.
 int StartCommand(Context& context);
 
+/// Waits for `count` descriptors (at most plan::kMaxSlots) on the control socket; 0, or -1 with errno. `flags` as
+/// recvmsg's.
+int ReceiveDescriptors(const Context& context, int* fds, std::size_t count, int flags);
+
 /// Waits for the command on the control socket. False when the parent is gone instead.
 bool ReceiveCommand(Context& context);
 

@@ -1,10 +1,8 @@
 // Init of a live sandbox, and the stewards of its commands. Init starts a steward for each command; a steward is the
 // subreaper of one command and does for it what init does for the only command of another sandbox.
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -15,29 +13,6 @@
 
 namespace belljar::jail {
 namespace {
-
-// The control socket of one more command; -1: the parent sent something else, or nothing.
-int ReceiveControl(const Context& context) {
-  char word = 0;
-  struct iovec part = {&word, sizeof word};
-  int control = -1;
-  alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof control)] = {};
-  struct msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = space;
-  message.msg_controllen = sizeof space;
-  ssize_t got = 0;
-  while ((got = recvmsg(context.fds[plan::kControlSlot], &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT)) < 0 &&
-         errno == EINTR) {
-  }
-  const struct cmsghdr* head = CMSG_FIRSTHDR(&message);
-  if (got <= 0 || head == nullptr || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof control)) {
-    return -1;
-  }
-  memcpy(&control, CMSG_DATA(head), sizeof control);
-  return control;
-}
 
 int BecomeSteward(Context& context) {
   close(context.signals);
@@ -115,8 +90,8 @@ void LiveLoop(Context& context) {
       case Wish::kGone: Finish(context, nullptr);
     }
     if ((events[0].revents & POLLIN) == 0) continue;
-    const int control = ReceiveControl(context);
-    if (control >= 0) StartSteward(context, control);
+    int control = -1;  // Of one more command.
+    if (ReceiveDescriptors(context, &control, 1, MSG_DONTWAIT) == 0) StartSteward(context, control);
   }
 }
 

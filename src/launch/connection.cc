@@ -8,29 +8,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "sys/pipe.h"
 #include "sys/process.h"
+#include "sys/send_descriptors.h"
 
 namespace belljar::launch {
 
 Expected<void> SendDescriptors(int socket, std::span<const int> what, const char* step) {
-  constexpr std::size_t kMost = 3;
-  char word = 's';
-  iovec part{&word, sizeof word};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMost * sizeof(int))> area{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = area.data();
-  message.msg_controllen = CMSG_SPACE(what.size_bytes());
-  cmsghdr* const head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(what.size_bytes());
-  std::memcpy(CMSG_DATA(head), what.data(), what.size_bytes());
-  if (::sendmsg(socket, &message, MSG_NOSIGNAL) >= 0) return {};
+  const std::byte word{'s'};
+  if (sys::SendDescriptors(socket, {&word, 1}, what)) return {};
   return std::unexpected(sys::ErrnoError(step, errno));
 }
 

@@ -23,6 +23,7 @@
 #include "launcher/protocol.h"
 #include "sys/pipe.h"
 #include "sys/process.h"
+#include "sys/send_descriptors.h"
 
 namespace belljar::launch {
 
@@ -199,22 +200,7 @@ Expected<std::shared_ptr<Launcher::Process>> Launcher::Process::Start() {
 }
 
 bool Launcher::Process::Send(const Request& request, std::size_t size, std::span<const int> fds) const {
-  iovec part{const_cast<Request*>(&request), size};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(launcher::kMostDescriptors * sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = CMSG_SPACE(fds.size_bytes());
-  cmsghdr* const head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(fds.size_bytes());
-  std::memcpy(CMSG_DATA(head), fds.data(), fds.size_bytes());
-  ssize_t sent = 0;
-  while ((sent = ::sendmsg(requests_.get(), &message, MSG_NOSIGNAL)) < 0 && errno == EINTR) {
-  }
-  return sent >= 0;
+  return sys::SendDescriptors(requests_.get(), std::as_bytes(std::span(&request, 1)).first(size), fds);
 }
 
 Expected<std::shared_ptr<Launcher::Process>> Launcher::Current() {
