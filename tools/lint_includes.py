@@ -47,6 +47,7 @@ PUBLIC = {
     "run.h": "launch",
     "engine.h": "backend",
     "live_sandbox.h": "backend",
+    "running_command.h": "backend",
     "belljar.h": "cli",
 }
 

@@ -3,6 +3,7 @@
 //   auto sandbox = engine->Open(belljar::Policy().Writable("/srv/project", "/workspace"));
 //   auto built = sandbox->Run({"make"});
 //   auto tested = sandbox->Run({"./tests"});        // sees what the first one left in /workspace and /tmp
+//   auto server = sandbox->Start({"./serve"});      // runs by itself: belljar/running_command.h
 //
 // Commands run one after the other or many at once, from many threads. Each has a deadline, streams, a verdict and
 // denials of its own, and ends with everything that it started. Files, memory, processes and the disk limit are the
@@ -17,6 +18,7 @@
 #include <belljar/error.h>
 #include <belljar/result.h>
 #include <belljar/run.h>
+#include <belljar/running_command.h>
 
 namespace belljar {
 
@@ -24,12 +26,14 @@ class LiveSandbox {
  public:
   LiveSandbox(LiveSandbox&&) noexcept;
   LiveSandbox& operator=(LiveSandbox&&) noexcept;
-  /// Closes it. No Run may be under way.
+  /// Closes it. No Run may be under way; commands that were started may.
   ~LiveSandbox();
 
   /// Blocks until the command and everything it started is gone. An Error means that the arguments are wrong, or that
-  /// they ask for what commands of a live sandbox can't have yet: a terminal, a trace, channels.
+  /// they ask for a trace, which commands of a live sandbox can't have yet.
   Expected<Result> Run(const std::vector<std::string>& argv, const RunOptions& options = {});
+  /// The same without blocking. Descriptors, the token and what on_output needs have to stay until it is over.
+  Expected<RunningCommand> Start(const std::vector<std::string>& argv, RunOptions options = {});
 
   /// Ends all that runs in it; those commands are `cancelled`, as is each that comes later. May be called at any time,
   /// from any thread.

@@ -8,8 +8,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <belljar/caller.h>
@@ -40,9 +43,10 @@ enum class StreamMode : std::uint8_t {
   kTerminal,     ///< As kPassThrough through a pseudo-terminal of the sandbox; `in` and `out` should be a terminal.
 };
 
-/// Where streamed output goes and input comes from. Bytes are passed on: the descriptors themselves never get inside.
+/// Where streamed output goes and input comes from; the latter after RunOptions::input. Bytes are passed on: the
+/// descriptors themselves never get inside.
 struct Descriptors {
-  int in = -1;  ///< -1: RunOptions::input.
+  int in = -1;  ///< -1: nothing.
   int out = -1;
   int err = -1;
 };
@@ -57,15 +61,31 @@ enum class Trace : std::uint8_t {
   kRefusals,
 };
 
+enum class OutputStream : std::uint8_t { kOut, kErr };
+/// Called with each piece of output as it comes, one call at a time, by a thread of the run's own or by the one that
+/// waits for it. The command waits meanwhile. Must not throw.
+using OutputCallback = std::function<void(OutputStream stream, std::string_view piece)>;
+
+struct TerminalSize {
+  std::uint16_t rows = 0;  ///< 0: that of the terminal in Descriptors.
+  std::uint16_t columns = 0;
+};
+
 struct RunOptions {
   StreamMode streams = StreamMode::kCapture;
-  std::string input;  ///< Standard input as text; empty means none. Not looked at where descriptors.in is set.
+  std::string input;        ///< Standard input as text, before what comes from descriptors.in.
+  bool open_input = false;  ///< RunningCommand::Write gives more of it. In place of descriptors.in; for Start alone.
   Descriptors descriptors;
+  /// In kCapture it is told what is captured as well; otherwise it is in place of descriptors.out and descriptors.err.
+  OutputCallback on_output;
+  TerminalSize terminal_size;  ///< With kTerminal, in a live sandbox.
   std::vector<Channel> channels;
   const CancelToken* cancel = nullptr;
   Trace trace = Trace::kOff;
-  std::uint64_t wall_ns = kUnlimited;  ///< Ends it earlier than the policy would.
-  std::optional<Caller> caller;        ///< Unset: this process.
+  std::uint64_t wall_ns = kUnlimited;                            ///< Ends it earlier than the policy would.
+  std::string workdir;                                           ///< Inside; empty: the policy's.
+  std::vector<std::pair<std::string, std::string>> environment;  ///< Over what the policy sets.
+  std::optional<Caller> caller;                                  ///< Unset: this process.
 };
 
 /// Standard input for the command.

@@ -11,6 +11,7 @@
 #include "backend/grants.h"
 #include "backend/live.h"
 #include "backend/native.h"
+#include "backend/options.h"
 #include "backend/pool.h"
 #include "base/json_writer.h"
 #include "base/printable.h"
@@ -61,37 +62,17 @@ Expected<Engine> Engine::Open(const EngineOptions& options) {
 
 namespace {
 
-Expected<void> CheckPolicy(const Policy& policy) {
-  if (const std::optional<Error>& mistake = policy.error(); mistake) return std::unexpected(*mistake);
-  return policy.Check();
-}
-
-Expected<void> CheckDescriptors(const RunOptions& options) {
-  const auto wrong = [](std::string message) {
-    return std::unexpected(Error{
-        .step = "pass the streams through", .message = std::move(message), .hint = "open /dev/null in its place"});
-  };
-  const Descriptors& given = options.descriptors;
-  if (given.in >= 0 && !sys::IsOpen(given.in)) return wrong("the descriptor of standard input is closed");
-  if (options.streams == StreamMode::kCapture) return {};
-  if (!sys::IsOpen(given.out)) return wrong("the descriptor for standard output is closed, or none was given");
-  if (options.streams == StreamMode::kTerminal) {
-    if (given.in < 0) return wrong("a terminal needs a descriptor of standard input");
-    return {};
-  }
-  if (!sys::IsOpen(given.err)) return wrong("the descriptor for standard error is closed, or none was given");
-  return {};
-}
-
 Expected<plan::CompiledPlan> CompileForDisplay(const Policy& policy, const sys::HostFacts& facts,
                                                const std::vector<std::string>& argv, const RunOptions& options) {
-  if (auto good = CheckPolicy(policy); !good) return std::unexpected(good.error());
-  const bool terminal = options.streams == StreamMode::kTerminal;
-  auto compiled = plan::Compile({.policy = policy,
+  if (auto good = backend::CheckPolicy(policy); !good) return std::unexpected(good.error());
+  std::optional<Policy> own;
+  auto adjusted = backend::ForRun(policy, options, own);
+  if (!adjusted) return std::unexpected(adjusted.error());
+  auto compiled = plan::Compile({.policy = **adjusted,
                                  .facts = facts,
                                  .caller = options.caller ? *options.caller : Caller::OfThisProcess(),
                                  .argv = argv,
-                                 .streams = terminal ? plan::Streams::kTerminal : plan::Streams::kPipes,
+                                 .streams = backend::StreamsOf(options),
                                  .tracing = options.trace == Trace::kOff ? plan::Tracing::kOff : plan::Tracing::kOn,
                                  .channels = options.channels,
                                  .run_id = "RUN"});
@@ -103,16 +84,23 @@ Expected<plan::CompiledPlan> CompileForDisplay(const Policy& policy, const sys::
 
 Expected<Result> Engine::Run(const Policy& policy, const std::vector<std::string>& argv, const RunOptions& options) {
   const std::uint64_t began = sys::NowNs();
-  if (auto good = CheckPolicy(policy); !good) return std::unexpected(good.error());
-  if (auto good = CheckDescriptors(options); !good) return std::unexpected(good.error());
+  if (auto good = backend::CheckPolicy(policy); !good) return std::unexpected(good.error());
+  if (auto good = backend::CheckDescriptors(options); !good) return std::unexpected(good.error());
   sys::HostFacts facts = state_->Facts();
   const bool had_namespaces = facts.user_namespaces;
   const bool had_listener = facts.seccomp_listener;
   const bool traced = options.trace == Trace::kRefusals;
-  std::optional<Policy> shorter;
+  if (options.open_input) {
+    return std::unexpected(Error{.step = "run " + (argv.empty() ? "a command" : argv[0]),
+                                 .message = "nobody could write to its open input while it is waited for",
+                                 .hint = "use LiveSandbox::Start"});
+  }
+  std::optional<Policy> own_policy;
+  auto adjusted = backend::ForRun(policy, options, own_policy);
+  if (!adjusted) return std::unexpected(adjusted.error());
   std::optional<Caller> own;
   if (!options.caller) own = Caller::OfThisProcess();
-  const backend::NativeRun run{.policy = backend::WithDeadline(policy, options, shorter),
+  const backend::NativeRun run{.policy = **adjusted,
                                .argv = argv,
                                .options = options,
                                .caller = options.caller ? *options.caller : *own,
@@ -122,40 +110,22 @@ Expected<Result> Engine::Run(const Policy& policy, const std::vector<std::string
   auto result = warm ? std::move(*warm) : backend::RunWithFallback(run, facts);
   if (facts.user_namespaces != had_namespaces || facts.seccomp_listener != had_listener) state_->Learn(facts);
   if (!result) return std::unexpected(result.error());
-  if (traced) backend::AddDenials(*result, policy, argv, run.caller);
+  if (traced) backend::AddDenials(*result, run.policy, argv, run.caller);
   result->result.duration_ms = static_cast<double>(sys::NowNs() - began) / 1e6;
   return std::move(result->result);
 }
 
-struct LiveSandbox::State {
-  std::unique_ptr<backend::Live> live;
-};
-
-LiveSandbox::LiveSandbox(std::unique_ptr<State> state) : state_(std::move(state)) {}
-LiveSandbox::LiveSandbox(LiveSandbox&&) noexcept = default;
-LiveSandbox& LiveSandbox::operator=(LiveSandbox&&) noexcept = default;
-LiveSandbox::~LiveSandbox() = default;
-
-Expected<Result> LiveSandbox::Run(const std::vector<std::string>& argv, const RunOptions& options) {
-  if (auto good = CheckDescriptors(options); !good) return std::unexpected(good.error());
-  return state_->live->Run(argv, options);
-}
-
-void LiveSandbox::Close() { state_->live->Close(); }
-
 Expected<LiveSandbox> Engine::Open(const Policy& policy, const std::optional<Caller>& caller) {
-  if (auto good = CheckPolicy(policy); !good) return std::unexpected(good.error());
+  if (auto good = backend::CheckPolicy(policy); !good) return std::unexpected(good.error());
   sys::HostFacts facts = state_->Facts();
   auto live = backend::Live::Open(policy, caller ? *caller : Caller::OfThisProcess(), facts, state_->LiveLauncher());
   if (facts.user_namespaces != state_->Facts().user_namespaces) state_->Learn(facts);
   if (!live) return std::unexpected(live.error());
-  auto state = std::make_unique<LiveSandbox::State>();
-  state->live = std::move(*live);
-  return LiveSandbox(std::move(state));
+  return LiveSandbox(std::make_unique<LiveSandbox::State>(std::move(*live)));
 }
 
 Expected<void> Engine::Prepare(const Policy& policy, std::size_t count) {
-  if (auto good = CheckPolicy(policy); !good) return std::unexpected(good.error());
+  if (auto good = backend::CheckPolicy(policy); !good) return std::unexpected(good.error());
   if (!state_->pool) {
     return std::unexpected(Error{.step = "prepare sandboxes",
                                  .message = "this engine keeps none ready",

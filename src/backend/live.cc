@@ -6,23 +6,12 @@
 #include <fmt/format.h>
 
 #include "backend/native.h"
+#include "backend/options.h"
 #include "plan/compile.h"
 #include "sys/process.h"
 
 namespace belljar::backend {
 namespace {
-
-Expected<void> CheckOptions(const RunOptions& options) {
-  const auto lacks = [](const char* what, const char* hint) {
-    return std::unexpected(Error{
-        .step = "run in a live sandbox", .message = fmt::format("its commands have no {} yet", what), .hint = hint});
-  };
-  constexpr char kByItself[] = "use Engine::Run, which makes a sandbox for the one command";
-  if (options.streams == StreamMode::kTerminal) return lacks("terminal", kByItself);
-  if (options.trace != Trace::kOff) return lacks("trace", kByItself);
-  if (!options.channels.empty()) return lacks("channels", kByItself);
-  return {};
-}
 
 Result Over(launch::KillReason reason, const Policy& policy, const Receipt& receipt) {
   launch::Observed observed;
@@ -43,7 +32,7 @@ Result Failed(const Error& error, const Receipt& receipt) {
 
 }  // namespace
 
-Expected<std::unique_ptr<Live>> Live::Open(const Policy& policy, const Caller& caller, sys::HostFacts& facts,
+Expected<std::shared_ptr<Live>> Live::Open(const Policy& policy, const Caller& caller, sys::HostFacts& facts,
                                            launch::Launcher& launcher) {
   for (int attempt = 0;; ++attempt) {
     auto plan = plan::Compile({.policy = policy,
@@ -56,7 +45,7 @@ Expected<std::unique_ptr<Live>> Live::Open(const Policy& policy, const Caller& c
     if (!plan) return std::unexpected(plan.error().error);
     auto state = launch::LiveState::Make();
     if (!state) return std::unexpected(state.error());
-    std::unique_ptr<Live> live(new Live(policy, facts, std::move(*plan), std::move(*state)));
+    std::shared_ptr<Live> live(new Live(policy, facts, std::move(*plan), std::move(*state)));
     auto sandbox = launch::Sandbox::Prepare(live->plan_, {.cgroups = facts.cgroups, .launcher = &launcher});
     if (sandbox) {
       live->sandbox_.emplace(std::move(*sandbox));
@@ -76,37 +65,79 @@ Live::~Live() {
   if (keeper_.joinable()) keeper_.join();
 }
 
-Expected<Result> Live::Run(const std::vector<std::string>& argv, const RunOptions& options) {
-  const std::uint64_t began = sys::NowNs();
-  if (auto good = CheckOptions(options); !good) return std::unexpected(good.error());
-  std::optional<Policy> shorter;
-  const Policy& policy = WithDeadline(policy_, options, shorter);
+Expected<Live::Begun> Live::Begin(const std::vector<std::string>& argv, const RunOptions& options) {
+  Begun begun{.began = sys::NowNs()};
+  if (options.trace != Trace::kOff) {
+    return std::unexpected(Error{.step = "run in a live sandbox",
+                                 .message = "its commands can have no trace yet",
+                                 .hint = "use Engine::Run, which makes a sandbox for the one command"});
+  }
+  if (auto good = CheckDescriptors(options); !good) return std::unexpected(good.error());
+  auto policy = ForRun(policy_, options, begun.own_policy);
+  if (!policy) return std::unexpected(policy.error());
   const Caller caller = options.caller ? *options.caller : Caller::OfThisProcess();
-  auto command = plan::CompileCommand({.policy = policy,
+  auto command = plan::CompileCommand({.policy = **policy,
                                        .facts = facts_,
                                        .caller = caller,
                                        .argv = argv,
+                                       .streams = StreamsOf(options),
+                                       .rows = options.terminal_size.rows,
+                                       .columns = options.terminal_size.columns,
                                        .command = plan::CommandKnown::kMany,
+                                       .channels = options.channels,
                                        .run_id = {}});
   if (!command) return std::unexpected(command.error().error);
-  if (command->empty()) {
+  if (command->block.empty()) {
     return std::unexpected(Error{.step = "run " + argv[0] + " in a live sandbox",
                                  .message = "its arguments and environment are longer than 64 KiB",
                                  .hint = "pass the data on standard input or in a file"});
   }
-  if (const auto reason = state_.reason(); reason != launch::KillReason::kNone)
-    return Over(reason, policy_, plan_.receipt);
-  const launch::Input input{.text = options.input, .source = options.descriptors.in};
-  auto connection = sandbox_->Add(*command, input);
-  if (!connection) {
-    const bool gone = connection.error().code == EPIPE || connection.error().code == ECONNRESET;
-    if (!gone) return Failed(connection.error(), plan_.receipt);
-    state_.Abandon(launch::KillReason::kLostInit);
-    return Over(state_.reason(), policy_, plan_.receipt);
+  begun.channels = std::move(command->channels);
+  if (const auto reason = state_.reason(); reason != launch::KillReason::kNone) {
+    begun.over = Over(reason, policy_, plan_.receipt);
+    return begun;
   }
-  Result result = launch::SuperviseCommand(*sandbox_, *connection, {plan_, policy, options}, state_).result;
-  result.duration_ms = static_cast<double>(sys::NowNs() - began) / 1e6;
+  auto connection = sandbox_->Add(command->block, Attach(options));
+  if (connection) {
+    begun.connection = std::move(*connection);
+    return begun;
+  }
+  const bool gone = connection.error().code == EPIPE || connection.error().code == ECONNRESET;
+  if (gone) state_.Abandon(launch::KillReason::kLostInit);
+  begun.over = gone ? Over(state_.reason(), policy_, plan_.receipt) : Failed(connection.error(), plan_.receipt);
+  return begun;
+}
+
+Result Live::Finish(Begun& begun, const RunOptions& options, int cancel) {
+  if (begun.over) return std::move(*begun.over);
+  const Policy& policy = begun.own_policy ? *begun.own_policy : policy_;
+  const launch::Supervised what{plan_, policy, options, cancel};
+  Result result = launch::SuperviseCommand(*sandbox_, begun.connection, what, state_).result;
+  result.receipt.channels = std::move(begun.channels);
+  result.duration_ms = static_cast<double>(sys::NowNs() - begun.began) / 1e6;
   return result;
 }
 
 }  // namespace belljar::backend
+
+namespace belljar {
+
+LiveSandbox::LiveSandbox(std::unique_ptr<State> state) : state_(std::move(state)) {}
+LiveSandbox::LiveSandbox(LiveSandbox&&) noexcept = default;
+LiveSandbox& LiveSandbox::operator=(LiveSandbox&&) noexcept = default;
+LiveSandbox::~LiveSandbox() = default;
+
+Expected<Result> LiveSandbox::Run(const std::vector<std::string>& argv, const RunOptions& options) {
+  if (options.open_input) {
+    return std::unexpected(Error{.step = "run " + (argv.empty() ? "a command" : argv[0]),
+                                 .message = "nobody could write to its open input while it is waited for",
+                                 .hint = "use Start"});
+  }
+  auto begun = state_->live->Begin(argv, options);
+  if (!begun) return std::unexpected(begun.error());
+  return state_->live->Finish(*begun, options, -1);
+}
+
+void LiveSandbox::Close() { state_->live->Close(); }
+
+}  // namespace belljar

@@ -1,13 +1,16 @@
 // backend/live.h: the native backend's live sandboxes.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <belljar/caller.h>
 #include <belljar/error.h>
+#include <belljar/live_sandbox.h>
 #include <belljar/policy.h>
 #include <belljar/result.h>
 #include <belljar/run.h>
@@ -23,13 +26,24 @@ namespace belljar::backend {
 class Live {
  public:
   /// What it fails by may be a lack that can be learned (LearnFromFailure): `facts` then holds it.
-  static Expected<std::unique_ptr<Live>> Open(const Policy& policy, const Caller& caller, sys::HostFacts& facts,
+  static Expected<std::shared_ptr<Live>> Open(const Policy& policy, const Caller& caller, sys::HostFacts& facts,
                                               launch::Launcher& launcher);
   Live(const Live&) = delete;
   Live& operator=(const Live&) = delete;
   ~Live();
 
-  Expected<Result> Run(const std::vector<std::string>& argv, const RunOptions& options);
+  /// A command that was handed over, and the sandbox's answer where that has ended already.
+  struct Begun {
+    std::uint64_t began = 0;
+    std::optional<Policy> own_policy = {};
+    std::vector<ChannelReceipt> channels = {};
+    launch::Connection connection = {};
+    std::optional<Result> over = {};
+  };
+  /// `options` have to outlive it.
+  Expected<Begun> Begin(const std::vector<std::string>& argv, const RunOptions& options);
+  /// Blocks until it is over. `cancel` ends it when it is readable; -1: as the options say.
+  Result Finish(Begun& begun, const RunOptions& options, int cancel);
   void Close() { state_.Abandon(launch::KillReason::kCancelled); }
 
  private:
@@ -45,3 +59,15 @@ class Live {
 };
 
 }  // namespace belljar::backend
+
+namespace belljar {
+
+struct LiveSandbox::State {
+  explicit State(std::shared_ptr<backend::Live> made) : live(std::move(made)) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { live->Close(); }
+  std::shared_ptr<backend::Live> live;  ///< Also of each command that was started.
+};
+
+}  // namespace belljar

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "backend/options.h"
 #include "backend/pool.h"
 #include "base/json_writer.h"
 #include "base/result_json.h"
@@ -25,8 +26,6 @@ NativeOutcome Ended(Verdict verdict, const Error& error, const sys::HostFacts& f
   return outcome;
 }
 
-launch::Input InputFor(const RunOptions& options) { return {.text = options.input, .source = options.descriptors.in}; }
-
 NativeOutcome Supervised(launch::Sandbox& sandbox, const plan::CompiledPlan& compiled, const NativeRun& run) {
   launch::Outcome seen = launch::Supervise(sandbox, {compiled, run.policy, run.options}, run.depth);
   NativeOutcome outcome{
@@ -48,22 +47,14 @@ NativeOutcome Supervised(launch::Sandbox& sandbox, const plan::CompiledPlan& com
 
 }  // namespace
 
-const Policy& WithDeadline(const Policy& policy, const RunOptions& options, std::optional<Policy>& shorter) {
-  if (options.wall_ns >= policy.limits.wall_ns) return policy;
-  shorter = policy;
-  shorter->limits.wall_ns = options.wall_ns;
-  return *shorter;
-}
-
 Expected<NativeOutcome> RunNative(const NativeRun& run, const sys::HostFacts& facts) {
-  const bool terminal = run.options.streams == StreamMode::kTerminal;
   const bool traced = run.depth != launch::TraceDepth::kOff;
   const auto compiled =
       plan::Compile({.policy = run.policy,
                      .facts = facts,
                      .caller = run.caller,
                      .argv = run.argv,
-                     .streams = terminal ? plan::Streams::kTerminal : plan::Streams::kPipes,
+                     .streams = StreamsOf(run.options),
                      .tracing = traced ? plan::Tracing::kOn : plan::Tracing::kOff,
                      .init_of = run.launcher != nullptr ? plan::InitOf::kLauncher : plan::InitOf::kCaller,
                      .channels = run.options.channels,
@@ -73,7 +64,7 @@ Expected<NativeOutcome> RunNative(const NativeRun& run, const sys::HostFacts& fa
     return Ended(Verdict::kRefused, compiled.error().error, facts);
   }
   auto sandbox =
-      launch::Sandbox::Start(*compiled, {.cgroups = facts.cgroups, .launcher = run.launcher}, InputFor(run.options));
+      launch::Sandbox::Start(*compiled, {.cgroups = facts.cgroups, .launcher = run.launcher}, Attach(run.options));
   if (!sandbox) {
     NativeOutcome outcome = Ended(Verdict::kFailed, sandbox.error(), facts);
     outcome.failed_errno = sandbox.error().code;
@@ -90,12 +81,12 @@ std::optional<Expected<NativeOutcome>> RunWarm(Pool& pool, const NativeRun& run,
   const auto command = plan::CompileCommand(
       {.policy = run.policy, .facts = facts, .caller = run.caller, .argv = run.argv, .run_id = {}});
   // A mistake is told by the ordinary way, in its own words.
-  if (!command || command->empty()) return std::nullopt;
+  if (!command || command->block.empty()) return std::nullopt;
   std::unique_ptr<Prepared> prepared = pool.Take(run.policy, facts);
   if (!prepared) return std::nullopt;
   std::optional<launch::Sandbox>& sandbox = prepared->sandbox;
   // It may have died while it waited, as when the host ran out of memory.
-  if (!sandbox || !sandbox->Begin(*command, InputFor(run.options))) return std::nullopt;
+  if (!sandbox || !sandbox->Begin(command->block, Attach(run.options))) return std::nullopt;
   NativeOutcome outcome = Supervised(*sandbox, prepared->plan, run);
   pool.Retire(std::move(prepared));
   return outcome;

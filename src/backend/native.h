@@ -39,9 +39,6 @@ struct NativeOutcome {
   enum class Stage : std::uint8_t { kRan, kClone, kSetup } failed_at = Stage::kRan;
 };
 
-/// The policy for one run; kept in `shorter` where the run has a deadline of its own.
-const Policy& WithDeadline(const Policy& policy, const RunOptions& options, std::optional<Policy>& shorter);
-
 /// An Error means that the caller's arguments are wrong.
 Expected<NativeOutcome> RunNative(const NativeRun& run, const sys::HostFacts& facts);
 

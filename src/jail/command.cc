@@ -44,19 +44,44 @@ int ResetSignals() {
 
 constexpr int kStreams = STDERR_FILENO + 1;
 
+std::size_t Count(const plan::CommandBlock& command, std::uint32_t list) {
+  std::size_t count = 0;
+  for (const std::uint32_t* offset = plan::Offsets(command, list); *offset != 0; ++offset) ++count;
+  return count;
+}
+
+// Makes `fd` a number that is at least `first`.
+int Lift(int& fd, int first) {
+  if (fd >= first) return 0;
+  fd = fcntl(fd, F_DUPFD_CLOEXEC, first);
+  return fd < 0 ? -1 : 0;
+}
+
 // SECURITY: they come over the control socket, to the command's process alone. Neither the parent nor the launcher nor
 // init ever has the guest's ends while a guest runs: by splice() it can hold a pipe's lock for as long as it likes, and
 // whoever closes the last descriptor of an end would sleep until it lets go, deaf to SIGKILL.
-int ReceiveStreams(const Context& context, int (&streams)[kStreams]) {
-  return ReceiveDescriptors(context, streams, kStreams, 0);
+//
+// Channels come with them, and get their numbers last of all: those may be of descriptors that the steps before need.
+int ReceiveStreams(Context& context, int (&streams)[kStreams]) {
+  const std::size_t channels = context.command == nullptr ? 0 : Count(*context.command, context.command->channels);
+  const std::size_t piped = context.terminal < 0 ? kStreams : 0;
+  if (piped + channels == 0) return 0;
+  int received[kStreams + plan::kMaxChannels];
+  if (ReceiveDescriptors(context, received, piped + channels, 0) != 0) return -1;
+  if (piped != 0) memcpy(streams, received, sizeof streams);
+  for (std::size_t i = 0; i < channels; ++i) {
+    context.channels[i] = received[piped + i];
+    if (Lift(context.channels[i], plan::kLastChannelNumber + 1) != 0) return -1;  // Out of the way of each other.
+  }
+  return 0;
 }
 
 int Stdio(Context& context) {
   int streams[kStreams] = {context.terminal, context.terminal, context.terminal};
-  if (context.plan.terminal == 0 && ReceiveStreams(context, streams) != 0) return -1;
+  if (ReceiveStreams(context, streams) != 0) return -1;
   for (int fd = 0; fd < kStreams; ++fd) {  // Out of the way of the numbers that they get.
     context.detail = 1 + fd;
-    if (streams[fd] < kStreams && (streams[fd] = fcntl(streams[fd], F_DUPFD_CLOEXEC, kStreams)) < 0) return -1;
+    if (Lift(streams[fd], kStreams) != 0) return -1;
   }
   for (int fd = 0; fd < kStreams; ++fd) {
     context.detail = 1 + kStreams + fd;
@@ -65,10 +90,16 @@ int Stdio(Context& context) {
   return 0;
 }
 
-int NewSession(Context& context, const plan::Step& step) {
+int NewSession(Context& context) {
   if (setsid() < 0) return -1;
   context.detail = 1;
-  return step.value == 1 ? ioctl(context.terminal, TIOCSCTTY, 0) : 0;
+  return context.terminal < 0 ? 0 : ioctl(context.terminal, TIOCSCTTY, 0);
+}
+
+const char* Workdir(const Context& context, const plan::Step& step) {
+  const plan::CommandBlock* command = context.command;
+  return command != nullptr && command->workdir != 0 ? plan::Text(*command, command->workdir)
+                                                     : plan::Text(context.plan, step.text);
 }
 
 int TraceMe(Context& context) {
@@ -106,10 +137,9 @@ int Exec(Context& context, char** argv, char** envp) {
 int DoCommandStep(Context& context, const plan::Step& step) {
   context.detail = 0;
   switch (step.op) {
-    case plan::Op::kNewSession: return NewSession(context, step);
+    case plan::Op::kNewSession: return NewSession(context);
     case plan::Op::kStdio: return Stdio(context);
-    case plan::Op::kChannel: return 0;
-    case plan::Op::kWorkdir: return chdir(plan::Text(context.plan, step.text));
+    case plan::Op::kWorkdir: return chdir(Workdir(context, step));
     case plan::Op::kTraceMe: return TraceMe(context);
     default: return DoStep(context, step);
   }
@@ -136,12 +166,11 @@ int DoCommandSteps(Context& context, plan::Report& failure) {
   return -1;
 }
 
-// Last of all: their numbers may be those of descriptors that the steps before needed.
 int OpenChannels(Context& context) {
-  for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
-    const plan::Step& step = plan::Steps(context.plan)[i];
-    if (step.op != plan::Op::kChannel) continue;
-    if (dup2(context.fds[step.slot], static_cast<int>(step.value)) < 0) return -1;
+  const plan::CommandBlock& command = *context.command;
+  const std::uint32_t* const numbers = plan::Offsets(command, command.channels);
+  for (std::size_t i = 0; numbers[i] != 0; ++i) {
+    if (dup2(context.channels[i], static_cast<int>(numbers[i])) < 0) return -1;
   }
   return 0;
 }
@@ -156,12 +185,6 @@ void ExecCommand(Context& context, const Vectors& vectors, plan::Report& failure
   failure.kind = plan::ReportKind::kExecFailed;
   failure.step = static_cast<int>(context.plan.step_count) - 1;
   failure.error = OpenChannels(context) == 0 ? Exec(context, vectors.argv, vectors.envp) : errno;
-}
-
-std::size_t Count(const plan::CommandBlock& command, std::uint32_t list) {
-  std::size_t count = 0;
-  for (const std::uint32_t* offset = plan::Offsets(command, list); *offset != 0; ++offset) ++count;
-  return count;
 }
 
 std::size_t CountVectors(const plan::CommandBlock& command) {
@@ -265,6 +288,7 @@ int StartCommand(Context& context) {
   }
   if (start.failure.error != 0) {
     SendReport(context, start.failure, -1);
+    if (pid > 0) waitpid(pid, nullptr, __WALL);  // A steward leaves nobody to init.
     return -1;
   }
   return pid;

@@ -24,6 +24,7 @@ struct Context {
   int proc = -1;                                ///< The host's /proc, until the command starts.
   int landlock = -1;                            ///< Ruleset under construction.
   int terminal = -1;                            ///< The terminal's slave end, as standard streams of the command.
+  int channels[plan::kMaxChannels] = {};        ///< Of the command, as it has them until it execs.
   int signals = -1;                             ///< signalfd of SIGCHLD and SIGTERM.
   int parent = 0;                               ///< Pid of the parent at the start; 0 from inside a pid namespace.
   bool steward = false;                         ///< Of one command in a live sandbox, instead of init.
@@ -31,6 +32,10 @@ struct Context {
   int umask = -1;                               ///< For the command; -1: as its caller's.
   int detail = 0;                               ///< Which call of the running step, for the failure report.
 };
+
+/// Opens a pseudo-terminal of the sandbox for the command and sends its master to the parent; 0, or -1 with errno.
+int OpenTerminal(Context& context);
+int ResizeTerminal(const Context& context, unsigned short rows, unsigned short columns);
 
 /// Executes one step; 0, or -1 with errno.
 int DoIdentityStep(Context& context, const plan::Step& step);

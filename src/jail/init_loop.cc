@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -59,6 +60,17 @@ void MeasureChildren(plan::Report& report) {
   };
   report.cpu_ns = nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime);
   report.memory_peak = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+// Does what the parent asks for while the command runs. What comes too late, or makes no sense, is nobody's mistake.
+void TakeOrder(const Context& context, int command) {
+  plan::Order order = {};
+  const ssize_t got = recv(context.fds[plan::kControlSlot], &order, sizeof order, MSG_DONTWAIT);
+  if (got != static_cast<ssize_t>(sizeof order)) return;
+  switch (order.kind) {
+    case plan::OrderKind::kSignal: kill(-command, order.signal); return;
+    case plan::OrderKind::kResize: (void)ResizeTerminal(context, order.rows, order.columns); return;
+  }
 }
 
 enum class Reaped { kOthers, kCommand, kLost };
@@ -115,11 +127,6 @@ int WatchSignals() {
 
 void InitLoop(Context& context, int command) {
   // The terminal stays open: a guest that has closed it may open it again, and is not hung up meanwhile.
-  for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
-    const plan::Step& step = plan::Steps(context.plan)[i];
-    if (step.op == plan::Op::kChannel) close(context.fds[step.slot]);
-  }
-
   const std::uint64_t wall = context.steward ? context.command->wall_ns : context.plan.wall_ns;
   const std::uint64_t deadline = wall == plan::kNoDeadline ? wall : NowNs() + wall;
   plan::Report report = {};
@@ -139,13 +146,15 @@ void InitLoop(Context& context, int command) {
       left.tv_sec = static_cast<time_t>((deadline - now) / 1'000'000'000);
       left.tv_nsec = static_cast<long>((deadline - now) % 1'000'000'000);
     }
-    struct pollfd events[2] = {{context.fds[plan::kControlSlot], kWishEvents, 0}, {context.signals, POLLIN, 0}};
+    struct pollfd events[2] = {{context.fds[plan::kControlSlot], POLLIN | kWishEvents, 0},
+                               {context.signals, POLLIN, 0}};
     ppoll(events, 2, deadline == plan::kNoDeadline ? nullptr : &left, nullptr);
     switch (ParentsWish(context, events[0])) {
       case Wish::kNone: break;
       case Wish::kEnd: report.kind = plan::ReportKind::kStopped; Finish(context, &report);
       case Wish::kGone: Finish(context, nullptr);
     }
+    if ((events[0].revents & POLLIN) != 0) TakeOrder(context, command);
   }
 }
 

@@ -27,18 +27,31 @@ int BecomeSteward(Context& context) {
   return DoStep(context, scope);
 }
 
+int OpenCommandsTerminal(Context& context) {
+  if (OpenTerminal(context) != 0) return -1;
+  const plan::CommandBlock& command = *context.command;
+  return command.rows == 0 ? 0 : ResizeTerminal(context, command.rows, command.columns);
+}
+
+void TellFailure(const Context& context) {
+  plan::Report report = {};
+  report.kind = plan::ReportKind::kSetupFailed;
+  report.step = static_cast<int>(context.plan.step_count) - 1;
+  report.error = errno;
+  (void)SendReport(context, report, -1);
+}
+
+[[noreturn]] void FailToStart(const Context& context) {
+  TellFailure(context);
+  _exit(0);
+}
+
 // `context.fds` has the command's own control socket already.
 [[noreturn]] void Steward(Context& context) {
   context.steward = true;
-  if (BecomeSteward(context) != 0) {
-    plan::Report report = {};
-    report.kind = plan::ReportKind::kSetupFailed;
-    report.step = static_cast<int>(context.plan.step_count) - 1;
-    report.error = errno;
-    (void)SendReport(context, report, -1);
-    _exit(0);
-  }
+  if (BecomeSteward(context) != 0) FailToStart(context);
   if (!ReceiveCommand(context)) _exit(0);
+  if (context.command->terminal != 0 && OpenCommandsTerminal(context) != 0) FailToStart(context);
   const int command = StartCommand(context);
   if (command < 0) _exit(0);
   InitLoop(context, command);
@@ -52,13 +65,7 @@ void StartSteward(Context& context, int control) {
     close(own);
     Steward(context);
   }
-  if (pid < 0) {
-    plan::Report report = {};
-    report.kind = plan::ReportKind::kSetupFailed;
-    report.step = static_cast<int>(context.plan.step_count) - 1;
-    report.error = errno;
-    (void)SendReport(context, report, -1);
-  }
+  if (pid < 0) TellFailure(context);
   context.fds[plan::kControlSlot] = own;
   close(control);
 }

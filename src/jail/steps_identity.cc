@@ -92,24 +92,6 @@ int JoinNetwork(Context& context) {
   return setns(context.fds[plan::kJanitorSlot], CLONE_NEWNET);
 }
 
-int Terminal(Context& context) {
-  // The terminal is one of the sandbox's own devpts: the guest never holds a descriptor of the caller's terminal.
-  const int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-  if (master < 0) return -1;
-  int unlock = 0;
-  context.detail = 1;
-  if (ioctl(master, TIOCSPTLCK, &unlock) != 0) return -1;
-  context.detail = 2;
-  context.terminal = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-  if (context.terminal < 0) return -1;
-  plan::Report report = {};
-  report.kind = plan::ReportKind::kTerminal;
-  context.detail = 3;
-  const int sent = SendReport(context, report, master);
-  close(master);
-  return sent;
-}
-
 int SocketDiag(Context& context) {
   const int diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
   // A kernel without it: the parent takes the worst for granted.
@@ -155,37 +137,40 @@ int CloseForeign(Context& context) {
   return CloseAllBut(keep, plan::kMaxSlots, STDERR_FILENO + 1);
 }
 
-// SECURITY: above the numbers that channels have in the command, so that none of them replaces what is still in use.
-int Lift(int& fd) {
-  if (fd < 0 || fd > plan::kLastChannelNumber) return 0;
-  const int lifted = fcntl(fd, F_DUPFD_CLOEXEC, plan::kLastChannelNumber + 1);
-  if (lifted < 0) return -1;
-  fd = lifted;  // The old one is closed with all others.
-  return 0;
-}
-
 int CloseFds(Context& context) {
-  int keep[3 + plan::kMaxChannels];
-  int count = 0;
-  for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
-    const plan::Step& step = plan::Steps(context.plan)[i];
-    if (step.op != plan::Op::kChannel) continue;
-    context.detail = 1;
-    int& fd = context.fds[step.slot];
-    if (Lift(fd) != 0 || Lift(context.fds[plan::kControlSlot]) != 0) return -1;
-    keep[count++] = fd;
-  }
-  context.detail = 2;
-  keep[count++] = context.fds[plan::kControlSlot];
-  keep[count++] = context.landlock;
-  keep[count++] = context.terminal;
-  if (CloseAllBut(keep, count, 0) != 0) return -1;
+  int keep[] = {context.fds[plan::kControlSlot], context.landlock, context.terminal};
+  if (CloseAllBut(keep, sizeof keep / sizeof *keep, 0) != 0) return -1;
   context.root = -1;
   context.proc = -1;
   return 0;
 }
 
 }  // namespace
+
+int OpenTerminal(Context& context) {
+  // The terminal is one of the sandbox's own devpts: the guest never holds a descriptor of the caller's terminal.
+  const int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (master < 0) return -1;
+  int unlock = 0;
+  context.detail = 1;
+  if (ioctl(master, TIOCSPTLCK, &unlock) != 0) return -1;
+  context.detail = 2;
+  context.terminal = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (context.terminal < 0) return -1;
+  plan::Report report = {};
+  report.kind = plan::ReportKind::kTerminal;
+  context.detail = 3;
+  const int sent = SendReport(context, report, master);
+  close(master);
+  return sent;
+}
+
+int ResizeTerminal(const Context& context, unsigned short rows, unsigned short columns) {
+  struct winsize size = {};
+  size.ws_row = rows;
+  size.ws_col = columns;
+  return ioctl(context.terminal, TIOCSWINSZ, &size);
+}
 
 int BringLoopbackUp() {
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -219,7 +204,7 @@ int DoIdentityStep(Context& context, const plan::Step& step) {
     case plan::Op::kNetworkAhead: return 0;
     case plan::Op::kJoinNetwork: return JoinNetwork(context);
     case plan::Op::kSocketDiag: return SocketDiag(context);
-    case plan::Op::kTerminal: return Terminal(context);
+    case plan::Op::kTerminal: return OpenTerminal(context);
     case plan::Op::kSetIds: return SetIds(context, step);
     case plan::Op::kUserNamespace: return UserNamespace(context, step);
     case plan::Op::kSubreaper: return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);

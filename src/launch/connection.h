@@ -7,18 +7,21 @@
 #include <span>
 #include <string_view>
 
+#include <belljar/channel.h>
 #include <belljar/error.h>
 
 #include "base/unique_fd.h"
 #include "launch/stream.h"
+#include "plan/launch_plan.h"
 
 namespace belljar::launch {
 
-/// What the command reads: a text, or what comes from a descriptor of the caller; /dev/null where there is neither. The
-/// text has to outlive the connection.
-struct Input {
-  std::string_view text;
-  int source = -1;
+/// What the caller connects the command with.
+struct Attached {
+  std::string_view text;  ///< What it reads first. Has to outlive the connection.
+  int source = -1;        ///< What comes from this descriptor it reads then; /dev/null where there is neither.
+  std::span<const Channel> channels = {};
+  bool terminal = false;  ///< It will send one, in place of the streams.
 };
 
 /// Whose streams they are, on the host.
@@ -37,8 +40,11 @@ struct Connection {
   /// Makes the control socket; gives the other end.
   Expected<base::UniqueFd> Open();
   /// Makes the command's streams and sends its ends: afterwards this process has none of them.
-  Expected<void> SendStreams(Owner owner, const Input& given);
+  /// Channels go with them.
+  Expected<void> SendStreams(Owner owner, const Attached& given);
   Expected<void> SendCommand(std::span<const std::uint64_t> block) const;
+  /// Asks something of who answers for the running command. By any thread. An Error where nobody is left.
+  Expected<void> Ask(const plan::Order& order, const char* step) const;
   /// Has all ended that init, or the steward, answers for; it reports then. Nothing can be said to it any more.
   void Stop() const;
 };

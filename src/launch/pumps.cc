@@ -1,5 +1,6 @@
 #include "launch/pumps.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -29,6 +30,9 @@ struct Pumps::State {
   Reader reader = Reader::kHurried;
   std::atomic<bool> over_limit = false;
   std::atomic<bool> abandoned = false;  ///< The caller's descriptors may be anybody's by now.
+  OutputCallback told;
+  bool owns_source = false;           ///< A socket of ours, whose other end wants to know.
+  std::atomic<bool> telling = false;  ///< The caller is in there, and needs what it has.
 };
 
 namespace {
@@ -57,13 +61,15 @@ void Pumps::Connect(Connection& connection, const RunOptions& options, std::uint
   state.error = std::move(connection.error);
   state.input = std::move(connection.input);
   state.in = std::move(connection.feed);
+  state.owns_source = options.open_input;
   if (options.streams == StreamMode::kCapture) {
     state.out = OutputPump(state.output.get(), limit);
     state.err = OutputPump(state.error.get(), limit);
   } else {
-    state.out = OutputPump(state.output.get(), limit, options.descriptors.out);
-    state.err = OutputPump(state.error.get(), limit, options.descriptors.err);
+    state.out = OutputPump(state.output.get(), limit, options.on_output ? -1 : options.descriptors.out);
+    state.err = OutputPump(state.error.get(), limit, options.on_output ? -1 : options.descriptors.err);
   }
+  if (options.on_output) Tell(state, options.on_output);
   state.out_flow = state.err_flow = Flow::kWaitForSource;
   if (state.input.valid()) state.in_flow = state.in.waits_for_source() ? Flow::kWaitForSource : Flow::kWaitForTarget;
 }
@@ -72,10 +78,23 @@ void Pumps::ConnectTerminal(base::UniqueFd master, const RunOptions& options, st
   State& state = *state_;
   SetNonBlocking(master.get());
   state.settings.Begin(master.get(), options.descriptors.in);
-  state.out = OutputPump(master.get(), limit, options.descriptors.out);
-  state.in = InputPump(options.descriptors.in, master.get());
+  state.out = OutputPump(master.get(), limit, options.on_output ? -1 : options.descriptors.out);
+  if (options.on_output) Tell(state, options.on_output);
+  state.in = InputPump(options.input, options.descriptors.in, master.get());
+  state.owns_source = options.open_input;
   state.out_flow = state.in_flow = Flow::kWaitForSource;
   state.output = std::move(master);
+}
+
+void Pumps::Tell(State& state, const OutputCallback& told) {
+  state.told = told;
+  const auto tell = [&state](OutputStream stream, std::string_view piece) {
+    state.telling = true;
+    if (!state.abandoned) state.told(stream, piece);
+    state.telling = false;
+  };
+  state.out.Tell([tell](std::string_view piece) { tell(OutputStream::kOut, piece); });
+  state.err.Tell([tell](std::string_view piece) { tell(OutputStream::kErr, piece); });
 }
 
 std::array<pollfd, 3> Pumps::Awaited() const {
@@ -93,6 +112,7 @@ bool Pumps::Begin() {
   state.out.StopWhen(state.abandoned);
   state.err.StopWhen(state.abandoned);
   state.in.StopWhen(state.abandoned);
+  state.in.OwnText();
   try {
     const sys::BlockedSignals blocked;  // The host program's handlers are not its, and SIGPIPE is nobody's.
     state.thread = std::thread([held = state_] { Work(*held); });
@@ -142,6 +162,7 @@ bool Pumps::Turn(State& state) {
     state.in_flow = state.in.Pump();
     // The end of input is the guest's to see; a terminal is not closed by it.
     if (state.in_flow == Flow::kEnded) state.input.Reset();
+    if (state.in_flow == Flow::kEnded && state.owns_source) ::shutdown(state.in.source(), SHUT_RD);
   }
   return true;
 }
@@ -183,10 +204,11 @@ bool Pumps::Finish(Reader reader, int cancel) {
     const std::uint64_t until = sys::NowNs() + std::uint64_t{kGraceMs} * 1'000'000;
     while (::poll(waits, 1, kGraceMs) < 0 && sys::NowNs() < until) {
     }
-    if (waits[0].revents != 0) {
+    if (waits[0].revents == 0) state.abandoned = true;
+    if (waits[0].revents != 0 || state.telling) {
       state.thread.join();
+      state.abandoned = false;
     } else {
-      state.abandoned = true;
       state.thread.detach();
     }
   }

@@ -57,6 +57,7 @@ class Pumps {
 
  private:
   struct State;
+  static void Tell(State& state, const OutputCallback& told);
   static void Work(State& state);
   static bool Turn(State& state);
   static void Drain(State& state, Reader reader, int cancel);

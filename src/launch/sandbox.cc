@@ -38,15 +38,13 @@ const sys::ArgumentArea& CallerStrings() {
 
 }  // namespace
 
-Expected<Sandbox> Sandbox::Start(const plan::CompiledPlan& plan, const Host& host, const Input& input) {
+Expected<Sandbox> Sandbox::Start(const plan::CompiledPlan& plan, const Host& host, const Attached& given) {
   Sandbox sandbox(plan);
   std::vector<base::UniqueFd> id_maps;
   if (auto done = sandbox.PrepareHost(host, id_maps); !done) return std::unexpected(done.error());
   auto control_of_init = sandbox.OpenConnection();
   if (!control_of_init) return std::unexpected(control_of_init.error());
-  if (plan.plan().terminal == 0) {  // Which is a stream of its own.
-    if (auto done = sandbox.connection.SendStreams(sandbox.Guest(), input); !done) return std::unexpected(done.error());
-  }
+  if (auto done = sandbox.connection.SendStreams(sandbox.Guest(), given); !done) return std::unexpected(done.error());
   if (auto done = sandbox.MakeInit(std::move(*control_of_init), id_maps); !done) return std::unexpected(done.error());
   return sandbox;
 }
@@ -85,13 +83,13 @@ Expected<void> Sandbox::AwaitPrepared() {
   }
 }
 
-Expected<void> Sandbox::Begin(std::span<const std::uint64_t> command, const Input& given) {
+Expected<void> Sandbox::Begin(std::span<const std::uint64_t> command, const Attached& given) {
   // In this order: when the guest begins, its ends of the streams are nobody else's.
   if (auto done = connection.SendStreams(Guest(), given); !done) return done;
   return connection.SendCommand(command);
 }
 
-Expected<Connection> Sandbox::Add(std::span<const std::uint64_t> command, const Input& given) const {
+Expected<Connection> Sandbox::Add(std::span<const std::uint64_t> command, const Attached& given) const {
   Connection added;
   auto theirs = added.Open();
   if (!theirs) return std::unexpected(theirs.error());
@@ -174,7 +172,6 @@ Expected<void> Sandbox::MakeInit(base::UniqueFd control_of_init, const std::vect
   for (const base::UniqueFd& fd : cgroup.join_fds()) fds[count++] = fd.get();
   if (cgroup.clone_fd() >= 0) count = plan::kFirstExtraSlot + plan_->cgroup_paths.size();
   for (const base::UniqueFd& fd : id_maps) fds[count++] = fd.get();
-  for (const int fd : plan_->channels) fds[count++] = fd;
 
   if (by_launcher()) {
     auto started = Launcher::Start(handle_, plan_->block, std::span(fds).first(count), cgroup.clone_fd());

@@ -33,13 +33,13 @@ struct Host {
 class Sandbox {
  public:
   /// Prepares the host side and has init made, which executes the plan. What init makes of it comes as reports.
-  static Expected<Sandbox> Start(const plan::CompiledPlan& plan, const Host& host, const Input& input);
+  static Expected<Sandbox> Start(const plan::CompiledPlan& plan, const Host& host, const Attached& given);
   /// The same for a plan without a command. Waits until init has done all steps before it.
   static Expected<Sandbox> Prepare(const plan::CompiledPlan& plan, const Host& host);
   /// Hands the command to a prepared sandbox, which can be done once: no guest runs where another one ran.
-  Expected<void> Begin(std::span<const std::uint64_t> command, const Input& given);
+  Expected<void> Begin(std::span<const std::uint64_t> command, const Attached& given);
   /// One more command in a live sandbox. By any thread.
-  Expected<Connection> Add(std::span<const std::uint64_t> command, const Input& given) const;
+  Expected<Connection> Add(std::span<const std::uint64_t> command, const Attached& given) const;
   Sandbox(Sandbox&&) = default;
   Sandbox& operator=(Sandbox&&) = delete;
   ~Sandbox();

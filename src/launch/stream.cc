@@ -29,10 +29,15 @@ bool Ready(int fd, short events) {
 void SetNonBlocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
 OutputPump::OutputPump(int source, std::uint64_t limit, int target)
-    : source_(source), target_(target), limit_(limit), capture_(kKept), target_may_block_(!IsRegularFile(target)) {}
+    : source_(source),
+      target_(target),
+      limit_(limit),
+      capture_(kKept),
+      streamed_(true),
+      target_may_block_(!IsRegularFile(target)) {}
 
 Flow OutputPump::Flush() {
-  while (!pending_.empty()) {
+  while (target_ >= 0 && !pending_.empty()) {
     std::size_t size = pending_.size();
     if (target_may_block_) {
       // The caller's descriptor may be shared, so it keeps its mode. A pipe that polls writable takes PIPE_BUF at once.
@@ -61,21 +66,27 @@ Flow OutputPump::Pump() {
   if (got <= 0) return Flow::kEnded;  // EIO: a terminal that nobody holds any more.
   const std::string_view data(buffer_->data(), static_cast<std::size_t>(got));
   capture_.Append(data);
-  if (target_ < 0) return Flow::kWaitForSource;
-  pending_ = data;
-  if (limit_ == kUnlimited || capture_.bytes() <= limit_) return Flush();
+  const bool over = streamed_ && limit_ != kUnlimited && capture_.bytes() > limit_;
   // What was still allowed is passed on, if it can be without waiting.
-  pending_ = data.substr(0, data.size() - std::min<std::uint64_t>(data.size(), capture_.bytes() - limit_));
-  (void)Flush();
-  return Flow::kOverLimit;
+  pending_ =
+      over ? data.substr(0, data.size() - std::min<std::uint64_t>(data.size(), capture_.bytes() - limit_)) : data;
+  if (told_ && !pending_.empty()) told_(pending_);
+  const Flow flow = Flush();
+  return over ? Flow::kOverLimit : flow;
 }
 
-InputPump::InputPump(int source, int target)
-    : source_(source), target_(target), source_can_wait_(!IsRegularFile(source)) {}
+InputPump::InputPump(std::string_view text, int source, int target)
+    : source_(source), target_(target), source_can_wait_(source >= 0 && !IsRegularFile(source)), pending_(text) {}
+
+void InputPump::OwnText() {
+  text_ = std::make_unique<std::string>(pending_);
+  pending_ = *text_;
+}
 
 Flow InputPump::Pump() {
   for (;;) {
     while (!pending_.empty()) {
+      if (stopped_ != nullptr && *stopped_) return Flow::kEnded;
       const ssize_t written = ::write(target_, pending_.data(), pending_.size());
       if (written < 0 && errno == EINTR) continue;
       if (written < 0 && errno == EAGAIN) return Flow::kWaitForTarget;

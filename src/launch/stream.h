@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,7 +31,10 @@ class OutputPump {
   /// Captures, head and tail.
   OutputPump(int source, std::uint64_t limit) : source_(source), capture_(limit) {}
   /// Streams to `target`; more than `limit` bytes are an offence. A little of both ends is kept, to explain a failure.
+  /// -1: to whoever is told.
   OutputPump(int source, std::uint64_t limit, int target);
+  /// `told` gets what is captured or streamed, too.
+  void Tell(std::function<void(std::string_view)> told) { told_ = std::move(told); }
 
   /// Moves what can be moved now.
   Flow Pump();
@@ -49,21 +53,24 @@ class OutputPump {
   int target_ = -1;
   std::uint64_t limit_ = 0;
   Capture capture_{0};
+  bool streamed_ = false;
+  std::function<void(std::string_view)> told_;
   bool target_may_block_ = false;
   const std::atomic<bool>* stopped_ = nullptr;
   std::unique_ptr<std::array<char, kChunk>> buffer_;
   std::string_view pending_;
 };
 
-/// From a text or a descriptor of the caller to the guest.
+/// From a text and then a descriptor of the caller to the guest.
 class InputPump {
  public:
   InputPump() = default;
-  /// `text` must outlive the pump.
-  InputPump(std::string_view text, int target) : target_(target), pending_(text) {}
-  InputPump(int source, int target);
+  /// `text` must outlive the pump; `source` may be -1.
+  InputPump(std::string_view text, int source, int target);
 
   Flow Pump();
+  /// Copies what is left of the text, which need not outlive the pump any more.
+  void OwnText();
   /// As of OutputPump.
   void StopWhen(const std::atomic<bool>& stopped) { stopped_ = &stopped; }
   int source() const { return source_; }
@@ -78,6 +85,7 @@ class InputPump {
   bool source_can_wait_ = false;  // Not a file, which is always ready.
   const std::atomic<bool>* stopped_ = nullptr;
   std::unique_ptr<std::array<char, kChunk>> buffer_;
+  std::unique_ptr<std::string> text_;
   std::string_view pending_;
 };
 

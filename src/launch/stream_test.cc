@@ -66,7 +66,7 @@ TEST(InputPump, FeedsATextLargerThanThePipe) {
   Pipe guest;
   SetNonBlocking(guest.write.get());
   const std::string input(200'000, 'y');
-  InputPump pump(input, guest.write.get());
+  InputPump pump(input, -1, guest.write.get());
   std::size_t seen = 0;
   char text[8192];
   while (pump.Pump() == Flow::kWaitForTarget) {

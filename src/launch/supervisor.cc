@@ -49,6 +49,7 @@ class Supervisor {
         plan_(what.plan),
         policy_(what.policy),
         options_(what.options),
+        cancel_(what.cancel < 0 && what.options.cancel != nullptr ? what.options.cancel->fd() : what.cancel),
         depth_(depth),
         epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
     if (sandbox != nullptr) limits_.emplace(*sandbox, what.plan, what.policy.limits);
@@ -82,6 +83,7 @@ class Supervisor {
   const plan::CompiledPlan& plan_;
   const Policy& policy_;
   const RunOptions& options_;
+  int cancel_;  // Readable when that is wanted; -1: never.
   TraceDepth depth_;
   std::optional<LimitWatch> limits_;
   std::array<bool, 2> limits_seen_{};  // Whether their threads are listened to.
@@ -263,7 +265,7 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
       if (pumps_.over_limit()) Kill(KillReason::kOutput);
       return;
     case kLimitNews: return;  // The timers are checked anyway.
-    case kCancel: Unwatch(options_.cancel->fd()); return Kill(KillReason::kCancelled);
+    case kCancel: Unwatch(cancel_); return Kill(KillReason::kCancelled);
     case kListener:
       // Hung up: nobody is left who could be refused anything.
       if ((events & EPOLLIN) == 0) return Unwatch(notices_.fd());
@@ -290,8 +292,7 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
 void Supervisor::FinishStreams() {
   const bool by_itself = observed_.killed == KillReason::kNone && observed_.ended.has_value() &&
                          observed_.ended->kind == plan::ReportKind::kEnded;
-  const bool all = pumps_.Finish(by_itself ? Reader::kAwaited : Reader::kHurried,
-                                 options_.cancel != nullptr ? options_.cancel->fd() : -1);
+  const bool all = pumps_.Finish(by_itself ? Reader::kAwaited : Reader::kHurried, cancel_);
   if (!all && observed_.killed == KillReason::kNone) observed_.killed = KillReason::kLostOutput;
 }
 
@@ -314,7 +315,7 @@ Outcome Supervisor::Run() {
   setup_deadline_ = began_ + kSetupNs;
   Watch(connection_.control.get(), kControl, EPOLLIN);
   if (sandbox_ != nullptr) WatchSandbox();
-  if (options_.cancel != nullptr) Watch(options_.cancel->fd(), kCancel, EPOLLIN);
+  if (cancel_ >= 0) Watch(cancel_, kCancel, EPOLLIN);
   if (options_.streams != StreamMode::kTerminal && !keeps_live()) ConnectStreams();
   if (keeps_live()) {
     setup_deadline_ = kNever;
@@ -408,7 +409,12 @@ void Supervisor::Finish(Outcome& outcome) {
 
   std::string step_text;
   if (observed_.setup_failed) {
-    step_text = plan::DescribeStep(plan_.plan(), observed_.setup_failed->step);
+    const std::int32_t step = observed_.setup_failed->step;
+    step_text = plan::DescribeStep(plan_.plan(), step);
+    const bool own_workdir = sandbox_ == nullptr && !policy_.files.workdir.empty();
+    if (own_workdir && plan::Steps(plan_.plan())[step].op == plan::Op::kWorkdir) {
+      step_text = fmt::format("change to {}", policy_.files.workdir);
+    }
   }
   Decide(observed_, policy_, step_text, result);
   if (left_ || (told && observed_.ended->left != 0)) {

@@ -26,6 +26,7 @@ struct Supervised {
   const plan::CompiledPlan& plan;
   const Policy& policy;  ///< From which the plan was compiled.
   const RunOptions& options;
+  int cancel = -1;  ///< Ends it when it is readable; -1: as the options say.
 };
 
 /// Blocks until the sandbox is gone. The plan has to be one for a traced run when `depth` is not kOff.

@@ -69,32 +69,45 @@ std::vector<std::uint64_t> Builder::Finish() {
   return block;
 }
 
-std::vector<std::uint64_t> LayOutCommand(const std::vector<std::string>& argv, const std::vector<std::string>& envp,
-                                         const std::vector<std::string>& exec_paths, std::uint64_t wall_ns) {
-  const std::vector<std::string>* const lists[] = {&argv, &envp, &exec_paths};
-  std::size_t bytes = sizeof(CommandBlock);
+std::vector<std::uint64_t> LayOutCommand(const CommandParts& parts) {
+  const std::vector<std::string>* const lists[] = {&parts.argv, &parts.envp, &parts.exec_paths};
+  std::size_t bytes = sizeof(CommandBlock) + (parts.channels.size() + 1) * sizeof(std::uint32_t);
   for (const auto* list : lists) {
     bytes += (list->size() + 1) * sizeof(std::uint32_t);
     for (const std::string& text : *list) bytes += text.size() + 1;
   }
-  std::vector<std::uint64_t> block((bytes + 7) / 8);
+  if (!parts.workdir.empty()) bytes += parts.workdir.size() + 1;
+  std::vector<std::uint64_t> block((bytes + 7) / 8);  // Zeros, which end the lists and the texts.
   auto* const base = reinterpret_cast<char*>(block.data());
-  CommandBlock head{
-      .wall_ns = wall_ns, .size = static_cast<std::uint32_t>(block.size() * 8), .argv = 0, .envp = 0, .exec_paths = 0};
-  std::uint32_t* const places[] = {&head.argv, &head.envp, &head.exec_paths};
+  CommandBlock head{};
+  head.wall_ns = parts.wall_ns;
+  head.size = static_cast<std::uint32_t>(block.size() * sizeof(std::uint64_t));
+  head.terminal = parts.streams == Streams::kTerminal ? 1 : 0;
+  head.rows = parts.rows;
+  head.columns = parts.columns;
   std::size_t end = sizeof head;
-  for (std::size_t i = 0; i < 3; ++i) {
-    *places[i] = static_cast<std::uint32_t>(end);
-    end += (lists[i]->size() + 1) * sizeof(std::uint32_t);
+  const auto place = [&](std::size_t count) {
+    const std::size_t at = end;
+    end += (count + 1) * sizeof(std::uint32_t);
+    return static_cast<std::uint32_t>(at);
+  };
+  head.argv = place(parts.argv.size());
+  head.envp = place(parts.envp.size());
+  head.exec_paths = place(parts.exec_paths.size());
+  head.channels = place(parts.channels.size());
+  const auto write = [&](std::string_view text) {
+    const std::size_t at = end;
+    std::memcpy(base + end, text.data(), text.size());
+    end += text.size() + 1;
+    return static_cast<std::uint32_t>(at);
+  };
+  for (const auto& [list, at] : {std::pair(lists[0], head.argv), {lists[1], head.envp}, {lists[2], head.exec_paths}}) {
+    auto* offset = reinterpret_cast<std::uint32_t*>(base + at);
+    for (const std::string& text : *list) *offset++ = write(text);
   }
-  for (std::size_t i = 0; i < 3; ++i) {
-    auto* offset = reinterpret_cast<std::uint32_t*>(base + *places[i]);
-    for (const std::string& text : *lists[i]) {
-      *offset++ = static_cast<std::uint32_t>(end);
-      std::memcpy(base + end, text.c_str(), text.size() + 1);
-      end += text.size() + 1;
-    }
-  }
+  auto* number = reinterpret_cast<std::uint32_t*>(base + head.channels);
+  for (const Channel& channel : parts.channels) *number++ = static_cast<std::uint32_t>(channel.number);
+  if (!parts.workdir.empty()) head.workdir = write(parts.workdir);
   std::memcpy(base, &head, sizeof head);
   return block;
 }

@@ -9,9 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include <belljar/channel.h>
+
 #include "plan/launch_plan.h"
 
 namespace belljar::plan {
+
+enum class Streams : std::uint8_t { kPipes, kTerminal };
 
 struct StepArguments {
   std::string_view text = {};
@@ -46,9 +50,18 @@ class Builder {
   std::span<const sock_filter> trace_filter_;
 };
 
-/// Lays out a CommandBlock. `wall_ns` may be kUnlimited.
-std::vector<std::uint64_t> LayOutCommand(const std::vector<std::string>& argv, const std::vector<std::string>& envp,
-                                         const std::vector<std::string>& exec_paths, std::uint64_t wall_ns);
+/// What a CommandBlock is made of.
+struct CommandParts {
+  const std::vector<std::string>& argv;
+  const std::vector<std::string>& envp;
+  const std::vector<std::string>& exec_paths;
+  std::uint64_t wall_ns;  ///< May be kUnlimited.
+  std::span<const Channel> channels = {};
+  std::string_view workdir = {};  ///< Empty: that of the plan.
+  Streams streams = Streams::kPipes;
+  std::uint16_t rows = 0, columns = 0;  ///< Of the terminal.
+};
+std::vector<std::uint64_t> LayOutCommand(const CommandParts& parts);
 
 /// Mount options in the form of Op::kTmpfs.
 std::string Options(std::initializer_list<std::pair<std::string_view, std::string>> pairs);

@@ -161,8 +161,11 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   AddPrivilegeDrop(draft);
   AddCommand(draft);
   if (request.command == CommandKnown::kNow) {
-    draft.builder.SetCommand(
-        LayOutCommand(request.argv, BuildEnvironment(draft), draft.command.exec_paths, policy.limits.wall_ns));
+    draft.builder.SetCommand(LayOutCommand({.argv = request.argv,
+                                            .envp = BuildEnvironment(draft),
+                                            .exec_paths = draft.command.exec_paths,
+                                            .wall_ns = policy.limits.wall_ns,
+                                            .channels = request.channels}));
   }
   draft.out.receipt = WriteReceipt(draft);
   draft.out.receipt.channels = std::move(*channels);
@@ -174,8 +177,11 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   return std::move(draft.out);
 }
 
-std::expected<std::vector<std::uint64_t>, CompileError> CompileCommand(const Request& request) {
+std::expected<SentCommand, CompileError> CompileCommand(const Request& request) {
   if (auto good = CheckArgv(request.argv); !good) return std::unexpected(good.error());
+  auto channels = CheckChannels(request.channels);
+  if (!channels) return std::unexpected(channels.error());
+  SentCommand sent{.block = {}, .channels = std::move(*channels)};
   Draft draft{.request = request,
               .choice = {.level = Level::kKernel, .form = Form::kNamespaces},
               .command = {},
@@ -190,13 +196,21 @@ std::expected<std::vector<std::uint64_t>, CompileError> CompileCommand(const Req
   } else {
     draft.command = ResolveCommand(request.policy, request.argv[0], request.caller);
     const bool brings = !draft.command.brought.empty() || !draft.command.links.empty();
-    if (brings || draft.command.refusal) return std::vector<std::uint64_t>();
+    if (brings || draft.command.refusal) return sent;
     environment = BuildEnvironment(draft);
   }
-  std::vector<std::uint64_t> block =
-      LayOutCommand(request.argv, environment, draft.command.exec_paths, request.policy.limits.wall_ns);
-  if (block.size() * sizeof(std::uint64_t) > kMostSentCommand) block.clear();
-  return block;
+  const bool many = request.command == CommandKnown::kMany;
+  sent.block = LayOutCommand({.argv = request.argv,
+                              .envp = environment,
+                              .exec_paths = draft.command.exec_paths,
+                              .wall_ns = request.policy.limits.wall_ns,
+                              .channels = request.channels,
+                              .workdir = many ? std::string_view(request.policy.files.workdir) : std::string_view(),
+                              .streams = request.streams,
+                              .rows = request.rows,
+                              .columns = request.columns});
+  if (sent.block.size() * sizeof(std::uint64_t) > kMostSentCommand) sent.block.clear();
+  return sent;
 }
 
 }  // namespace belljar::plan

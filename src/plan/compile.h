@@ -10,12 +10,12 @@
 #include <belljar/error.h>
 #include <belljar/policy.h>
 
+#include "plan/builder.h"
 #include "plan/compiled_plan.h"
 #include "sys/host_facts.h"
 
 namespace belljar::plan {
 
-enum class Streams : std::uint8_t { kPipes, kTerminal };
 enum class Tracing : std::uint8_t { kOff, kOn };
 
 /// Whose copy init is.
@@ -34,6 +34,7 @@ struct Request {
   const Caller& caller;
   const std::vector<std::string>& argv;  ///< Looked at for CommandKnown::kNow alone.
   Streams streams = Streams::kPipes;
+  std::uint16_t rows = 0, columns = 0;  ///< Of the terminal.
   Tracing tracing = Tracing::kOff;
   CommandKnown command = CommandKnown::kNow;
   InitOf init_of = InitOf::kCaller;
@@ -53,9 +54,16 @@ struct CompileError {
 
 std::expected<CompiledPlan, CompileError> Compile(const Request& request);
 
-/// A command for a sandbox of Form::kNamespaces that was made with the same policy, as a CommandBlock. Empty when
-/// it needs more than such a sandbox has: an interpreter outside the system, or very long arguments. For a live sandbox
-/// (CommandKnown::kMany) the program is looked for inside alone.
-std::expected<std::vector<std::uint64_t>, CompileError> CompileCommand(const Request& request);
+/// A command apart from its sandbox.
+struct SentCommand {
+  /// A CommandBlock. Empty when the command needs more than such a sandbox has: an interpreter outside the system, or
+  /// very long arguments.
+  std::vector<std::uint64_t> block;
+  std::vector<ChannelReceipt> channels;  ///< What its receipt says of them.
+};
+
+/// For a sandbox of Form::kNamespaces that was made with the same policy; of a live one (CommandKnown::kMany) the
+/// working directory, the deadline and the environment may differ, and the program is looked for inside alone.
+std::expected<SentCommand, CompileError> CompileCommand(const Request& request);
 
 }  // namespace belljar::plan

@@ -58,7 +58,6 @@ struct CompiledPlan {
   std::vector<IdMap> id_maps;          ///< In the slots behind the cgroup's.
   std::vector<std::string> guarded;    ///< Paths of the host that are protected, and those on the way to them.
   std::vector<Unguarded> unguarded;    ///< To be looked at again after the run.
-  std::vector<int> channels;           ///< Descriptors of the caller's, in the slots behind those.
   bool by_launcher = false;            ///< Init is made by the launcher, which also does the janitor's work.
   bool network_ahead = false;          ///< The launcher has a network namespace ready.
   bool janitor_makes_network = false;  ///< The costliest namespace, made beside the start instead of on its way.

@@ -160,9 +160,6 @@ Texts DescribeIdentity(const LaunchPlan& plan, const Step& step) {
     case Op::kCloseFds: return {"close every other descriptor", "no open file of the caller gets inside"};
     case Op::kNewSession: return {"start a new session", "no controlling terminal of the caller"};
     case Op::kStdio: return {"connect standard input, output and error", "only descriptors 0 to 2 are open"};
-    case Op::kChannel:
-      return {fmt::format("keep channel {}{}{} open", step.value, *text == '\0' ? "" : ", ", text),
-              "a descriptor that the caller gave; all others are closed"};
     case Op::kWorkdir: return {fmt::format("change to {}", text), "checked inside the new root"};
     case Op::kTraceMe: return {"wait until Belljar follows this process", "nothing of the guest's runs unseen"};
     case Op::kExec: return {fmt::format("execute {}", Program(plan)), "the first instruction of the guest"};
@@ -215,6 +212,14 @@ std::vector<StepText> Explain(const CompiledPlan& compiled) {
       continue;
     }
     texts.push_back(Describe(plan, step));
+    if (step.op == Op::kStdio) {
+      for (const ChannelReceipt& channel : compiled.receipt.channels) {
+        texts.push_back(
+            {"command",
+             fmt::format("take channel {}{}{}", channel.number, channel.name.empty() ? "" : ", ", channel.name),
+             "a descriptor that the caller gave; all others are closed"});
+      }
+    }
     if (step.op != Op::kBind) continue;
     for (const Brought& brought : compiled.receipt.brought) {
       if (brought.path == Text(plan, step.text)) texts.back().why = brought.why;

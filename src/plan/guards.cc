@@ -123,14 +123,8 @@ void AddCommand(Draft& draft) {
   Builder& builder = draft.builder;
   const bool terminal = draft.request.streams == Streams::kTerminal;
   builder.head.terminal = terminal ? 1 : 0;
-  builder.Add(Op::kNewSession, {.value = terminal ? 1U : 0U});
+  builder.Add(Op::kNewSession);
   builder.Add(Op::kStdio);
-  int slot = kFirstExtraSlot + static_cast<int>(draft.out.cgroup_paths.size() + draft.out.id_maps.size());
-  for (const Channel& channel : draft.request.channels) {
-    draft.out.channels.push_back(channel.fd);
-    builder.Add(Op::kChannel,
-                {.text = channel.name, .value = static_cast<std::uint64_t>(channel.number), .slot = slot++});
-  }
   builder.Add(Op::kWorkdir, {.text = draft.workdir});
   const bool traced = draft.request.tracing == Tracing::kOn;
   draft.out.traced = traced;

@@ -58,11 +58,10 @@ enum class Op : std::uint16_t {
   kScopeSignals,  ///< Init may signal its own descendants and nobody else, so that it can kill all it may signal.
   kCloseFds,      ///< Close all but the streams, the control socket and what the command's steps need.
   // The command, forked by init.
-  kNewSession,  ///< value: 1 makes the terminal the controlling one
-  kStdio,
-  kChannel,  ///< slot: a descriptor of the caller's, value: its number in the command, text: its name. Made at kExec.
-  kWorkdir,  ///< text: path
-  kTraceMe,  ///< Wait until the parent follows this process; no step further without it.
+  kNewSession,  ///< Where there is a terminal it becomes the controlling one.
+  kStdio,       ///< Channels come with the streams, and get their numbers at kExec.
+  kWorkdir,     ///< text: path, unless the command has its own
+  kTraceMe,     ///< Wait until the parent follows this process; no step further without it.
   kLandlockEnforce,
   kTraceFilter,    ///< Stop for the tracer at calls that name files and addresses.
   kSeccomp,        ///< value: 1 with a listener that the parent answers
@@ -96,7 +95,8 @@ struct Step {
   std::uint64_t more_value;
 };
 
-/// The file descriptors that the parent hands to the child. The command's streams come over the control socket.
+/// The file descriptors that the parent hands to the child. The command's streams and channels come over the control
+/// socket, in one message, the streams first.
 inline constexpr int kControlSlot = 0;       ///< SOCK_SEQPACKET to the parent
 inline constexpr int kNetworkReadySlot = 1;  ///< pipe: 0 or an errno from the janitor
 inline constexpr int kJanitorSlot = 2;       ///< pidfd of the janitor
@@ -111,11 +111,15 @@ inline constexpr int kMaxChannels = 16;
 /// One command, apart from the sandbox that it runs in: the head of a block of its own, with offsets from that head, so
 /// that it can be sent to a sandbox that was prepared before the command was known.
 struct CommandBlock {
-  std::uint64_t wall_ns;     ///< Or kNoDeadline. Of a live sandbox's command; others have that of the plan.
-  std::uint32_t size;        ///< Of the whole block.
-  std::uint32_t argv;        ///< Offset of uint32_t offsets, ended by 0.
-  std::uint32_t envp;        ///< The same.
-  std::uint32_t exec_paths;  ///< The same: candidates in the order of PATH.
+  std::uint64_t wall_ns;        ///< Or kNoDeadline. Of a live sandbox's command; others have that of the plan.
+  std::uint32_t size;           ///< Of the whole block.
+  std::uint32_t argv;           ///< Offset of uint32_t offsets, ended by 0.
+  std::uint32_t envp;           ///< The same.
+  std::uint32_t exec_paths;     ///< The same: candidates in the order of PATH.
+  std::uint32_t channels;       ///< The same, of the numbers that the channels get, in the order in which they come.
+  std::uint32_t workdir;        ///< Offset of a path, or 0: that of the plan.
+  std::uint32_t terminal;       ///< 1: its steward opens one for it, in place of streams.
+  std::uint16_t rows, columns;  ///< Of that terminal; 0: nobody knows.
 };
 inline constexpr std::uint64_t kNoDeadline = ~std::uint64_t{0};
 
@@ -178,6 +182,17 @@ enum class ReportKind : std::uint32_t {
 };
 
 inline constexpr ReportKind kLastReportKind = ReportKind::kStopped;
+
+/// What the parent asks of init, or of a steward, while the command runs; one datagram each over the control socket.
+enum class OrderKind : std::uint32_t {
+  kSignal,  ///< To the command's process group.
+  kResize,  ///< Its terminal.
+};
+struct Order {
+  OrderKind kind;
+  std::int32_t signal;
+  std::uint16_t rows, columns;
+};
 
 struct DiskUse {
   std::uint64_t used_bytes;

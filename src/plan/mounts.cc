@@ -124,7 +124,7 @@ std::expected<void, CompileError> FileView::Mounts() {
           maps, [&](const IdMap& m) { return m.file_uid == status.uid && m.file_gid == status.gid; });
       if (found == maps.end()) found = maps.insert(maps.end(), IdMap{status.uid, status.gid});
       slot = kFirstExtraSlot + static_cast<int>(draft_.out.cgroup_paths.size() + (found - maps.begin()));
-      if (slot >= kMaxSlots - kMaxChannels) {
+      if (slot >= kMaxSlots) {
         return std::unexpected(Mistake("mount " + mount.source, "mounts with too many different owners",
                                        "mount their common parent directory"));
       }
