@@ -34,7 +34,7 @@ static void* burn_thread(void* milliseconds) {
 }
 
 static enum outcome run_d62_threads(struct attempt* attempt) {
-  alarm(5);
+  alarm(9);
   const long share = wanted_ms(attempt) / 8 + 1;
   pthread_t threads[8];
   for (int i = 0; i < 8; ++i) {
@@ -47,7 +47,7 @@ ATTACK(d62_threads, "D62a", "cpu-of-threads", "use more CPU time than allowed, i
        ENDED_BY_GUARD | NEEDS_QUIET);
 
 static enum outcome run_d62_children(struct attempt* attempt) {
-  alarm(5);
+  alarm(9);
   for (long used = 0; used < wanted_ms(attempt); used += 10) {
     const pid_t child = fork();
     if (child == 0) {
