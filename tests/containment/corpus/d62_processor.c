@@ -1,4 +1,4 @@
-// CPU time beyond the limit: in threads, in processes that come and go.
+// CPU time beyond the limit: in threads, in processes that come and go. Without the short deadline of other attacks.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
