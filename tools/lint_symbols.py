@@ -15,7 +15,7 @@ ALLOWED = set("""
     syscall __errno_location _exit _GLOBAL_OFFSET_TABLE_ __stack_chk_fail environ __environ
     memcpy memmove memset memcmp memchr strlen strcmp strncmp strchr strrchr strnlen bcmp explicit_bzero strcpy stpcpy strncpy
     __memcpy_chk __memmove_chk __memset_chk __explicit_bzero_chk
-    read write readv writev pread pwrite open openat close dup dup2 dup3 pipe2 lseek fcntl ioctl fstat fstatat stat lstat
+    read write readv writev pread pwrite open openat close dup dup2 dup3 pipe2 lseek fcntl ioctl fstat fstatat stat lstat statx
     open64 openat64 fcntl64 fstat64 fstatat64 stat64 lstat64 lseek64 pread64 pwrite64 __read_chk __write_chk
     __openat_2 __openat64_2 __open_2 __open64_2 __fdelt_chk
     send recv sendto recvfrom sendmsg recvmsg socket socketpair bind connect listen accept4 shutdown setsockopt getsockopt

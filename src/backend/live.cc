@@ -1,5 +1,6 @@
 #include "backend/live.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 
@@ -8,17 +9,20 @@
 #include "backend/native.h"
 #include "backend/options.h"
 #include "plan/compile.h"
+#include "plan/explain.h"
+#include "plan/protect.h"
 #include "sys/process.h"
 
 namespace belljar::backend {
 namespace {
 
-Result Over(launch::KillReason reason, const Policy& policy, const Receipt& receipt) {
+Result Over(const launch::LiveState& state, const Policy& policy, const plan::CompiledPlan& plan) {
   launch::Observed observed;
+  const auto reason = state.reason();
   observed.killed = reason == launch::KillReason::kNone ? launch::KillReason::kLostInit : reason;
   Result result;
-  launch::Decide(observed, policy, {}, result);
-  result.receipt = receipt;
+  launch::Decide(observed, policy, plan::PathOfStep(plan.plan(), state.uncovered()), result);
+  result.receipt = plan.receipt;
   return result;
 }
 
@@ -93,8 +97,8 @@ Expected<Live::Begun> Live::Begin(const std::vector<std::string>& argv, const Ru
                                  .hint = "pass the data on standard input or in a file"});
   }
   begun.channels = std::move(command->channels);
-  if (const auto reason = state_.reason(); reason != launch::KillReason::kNone) {
-    begun.over = Over(reason, policy_, plan_.receipt);
+  if (state_.reason() != launch::KillReason::kNone) {
+    begun.over = Over(state_, policy_, plan_);
     return begun;
   }
   auto connection = sandbox_->Add(command->block, Attach(options));
@@ -103,9 +107,22 @@ Expected<Live::Begun> Live::Begin(const std::vector<std::string>& argv, const Ru
     return begun;
   }
   const bool gone = connection.error().code == EPIPE || connection.error().code == ECONNRESET;
-  if (gone) state_.Abandon(launch::KillReason::kLostInit);
-  begun.over = gone ? Over(state_.reason(), policy_, plan_.receipt) : Failed(connection.error(), plan_.receipt);
+  if (gone) {
+    state_.Abandon(launch::KillReason::kNone);
+    state_.AwaitEnd();
+  }
+  begun.over = gone ? Over(state_, policy_, plan_) : Failed(connection.error(), plan_.receipt);
   return begun;
+}
+
+// Each is told once, by the first command that ends then.
+void Live::TellAppeared(Result& result) {
+  for (std::string& path : plan::FindAppeared(policy_, plan_)) {
+    const std::lock_guard lock(appeared_mutex_);
+    if (std::ranges::find(appeared_, path) != appeared_.end()) continue;
+    appeared_.push_back(path);
+    result.appeared.push_back(std::move(path));
+  }
 }
 
 Result Live::Finish(Begun& begun, const RunOptions& options, int cancel) {
@@ -114,6 +131,7 @@ Result Live::Finish(Begun& begun, const RunOptions& options, int cancel) {
   const launch::Supervised what{plan_, policy, options, cancel};
   Result result = launch::SuperviseCommand(*sandbox_, begun.connection, what, state_).result;
   result.receipt.channels = std::move(begun.channels);
+  TellAppeared(result);
   result.duration_ms = static_cast<double>(sys::NowNs() - begun.began) / 1e6;
   return result;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -50,9 +51,13 @@ class Live {
   Live(const Policy& policy, const sys::HostFacts& facts, plan::CompiledPlan plan, launch::LiveState state)
       : policy_(policy), facts_(facts), plan_(std::move(plan)), state_(std::move(state)) {}
 
+  void TellAppeared(Result& result);
+
   Policy policy_;
   sys::HostFacts facts_;
   plan::CompiledPlan plan_;
+  std::mutex appeared_mutex_;
+  std::vector<std::string> appeared_;  ///< Guarded by appeared_mutex_: what was told.
   launch::LiveState state_;
   std::optional<launch::Sandbox> sandbox_;
   std::thread keeper_;

@@ -221,6 +221,28 @@ TEST(LiveSandbox, ClosedItEndsWhatRunsAndTakesNoMore) {
   EXPECT_EQ(late->verdict, Verdict::kCancelled) << late->message;
 }
 
+// As editors and git do: with another file in its place the kernel takes the cover away.
+TEST(LiveSandbox, EndsWhenTheHostTakesACoverAway) {
+  char path[] = "/tmp/belljar-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(path), nullptr);
+  const std::filesystem::path project(path);
+  std::ofstream(project / ".envrc") << "mine";
+  std::ofstream(project / "fresh") << "new";
+  auto engine = Engine::Open();
+  ASSERT_TRUE(engine);
+  auto sandbox = engine->Open(Policy().Wall("600s").ReadWrite(project, "/workspace"));
+  ASSERT_TRUE(sandbox) << sandbox.error().Text();
+  Beside runs(*sandbox, "touch /tmp/runs; exec sleep 600");
+  ASSERT_TRUE(sandbox->Run(Shell("while [ ! -e /tmp/runs ]; do sleep 0.01; done"))->ok());
+  std::filesystem::rename(project / "fresh", project / ".envrc");
+  EXPECT_EQ(runs.Join().verdict, Verdict::kFailed);
+  const auto late = sandbox->Run({"/bin/true"});
+  ASSERT_TRUE(late);
+  EXPECT_EQ(late->verdict, Verdict::kFailed);
+  EXPECT_NE(late->message.find("takes its cover away"), std::string::npos) << late->message;
+  std::filesystem::remove_all(project);
+}
+
 TEST(LiveSandbox, RefusesWhatItsCommandsCannotHave) {
   auto engine = Engine::Open();
   ASSERT_TRUE(engine);

@@ -10,6 +10,7 @@
 #include "launch/supervisor.h"
 #include "plan/compile.h"
 #include "plan/explain.h"
+#include "plan/protect.h"
 #include "sys/files.h"
 #include "sys/probe_namespaces.h"
 #include "sys/process.h"
@@ -31,9 +32,7 @@ NativeOutcome Supervised(launch::Sandbox& sandbox, const plan::CompiledPlan& com
   NativeOutcome outcome{
       .result = std::move(seen.result), .accesses = std::move(seen.accesses), .left_out = seen.left_out};
   outcome.private_directory = compiled.private_directory;
-  for (const plan::Unguarded& path : compiled.unguarded) {
-    if (sys::LinkStatus(path.source).kind != sys::FileKind::kAbsent) outcome.result.appeared.push_back(path.target);
-  }
+  outcome.result.appeared = plan::FindAppeared(run.policy, compiled);
   if (seen.observed.exec_failed) outcome.exec_failed = seen.observed.exec_failed->error;
   if (seen.observed.setup_failed) {
     const plan::Report& report = *seen.observed.setup_failed;

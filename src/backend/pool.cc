@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plan/compile.h"
+#include "plan/protect.h"
 #include "sys/process.h"
 
 namespace belljar::backend {
@@ -31,8 +32,7 @@ std::vector<Prepared::Source> LookAtSources(const Policy& policy, const plan::Co
     sources.push_back({status.st_dev, status.st_ino});
   };
   for (const Mount& mount : policy.files.mounts) look(mount.source);
-  for (const std::string& path : plan.guarded) look(path);
-  for (const plan::Unguarded& path : plan.unguarded) look(path.source);  // What is there by now wants its guard.
+  for (const std::string& path : plan.held) look(path);
   return sources;
 }
 
@@ -116,7 +116,9 @@ std::unique_ptr<Prepared> Pool::Take(const Policy& policy, const sys::HostFacts&
   }
   // While others are ready the next one is made when this run is over (Retire): not beside it, where it would slow it.
   if (hurry) work_.notify_one();
-  if (taken && LookAtSources(policy, taken->plan) != taken->sources) {
+  const bool stale = taken && (LookAtSources(policy, taken->plan) != taken->sources ||
+                               (taken->plan.protects && plan::FindGuarded(policy) != taken->plan.guarded));
+  if (stale) {
     Retire(std::move(taken));
     return nullptr;
   }

@@ -307,10 +307,14 @@ int PrepareCommand(Context& context) {
   if (pid < 0) return -1;
   close(ends[1]);
   for (;;) {
-    struct pollfd events[3] = {
-        {context.fds[plan::kControlSlot], kWishEvents, 0}, {context.signals, POLLIN, 0}, {ends[0], POLLIN, 0}};
-    ppoll(events, 3, nullptr, nullptr);
+    struct pollfd events[4] = {{context.fds[plan::kControlSlot], kWishEvents, 0},
+                               {context.signals, POLLIN, 0},
+                               {ends[0], POLLIN, 0},
+                               {context.mounts, kMountEvents, 0}};
+    ppoll(events, 4, nullptr, nullptr);
     char byte = 0;
+    if (events[3].revents != 0) context.covers_due = 0;
+    if (plan::Report report = {}; !CoversHold(context, report)) Finish(context, &report);
     if (events[2].revents != 0 && read(ends[0], &byte, 1) != 1) _exit(0);
     if (events[2].revents != 0) break;
     if (ParentsWish(context, events[0]) != Wish::kNone) _exit(0);

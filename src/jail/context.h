@@ -2,6 +2,7 @@
 #pragma once
 
 #include <poll.h>
+#include <time.h>
 
 #include <cstddef>
 
@@ -19,18 +20,21 @@ struct Context {
   const plan::LaunchPlan& plan;
   int fds[plan::kMaxSlots];
   CallerStrings caller;
-  const plan::CommandBlock* command = nullptr;  ///< The plan's, or the one that was sent.
-  int root = -1;                                ///< Directory that all paths of the plan are resolved in.
-  int proc = -1;                                ///< The host's /proc, until the command starts.
-  int landlock = -1;                            ///< Ruleset under construction.
-  int terminal = -1;                            ///< The terminal's slave end, as standard streams of the command.
-  int channels[plan::kMaxChannels] = {};        ///< Of the command, as it has them until it execs.
-  int signals = -1;                             ///< signalfd of SIGCHLD and SIGTERM.
-  int parent = 0;                               ///< Pid of the parent at the start; 0 from inside a pid namespace.
-  bool steward = false;                         ///< Of one command in a live sandbox, instead of init.
-  bool in_proc = false;                         ///< The working directory is the new root's /proc.
-  int umask = -1;                               ///< For the command; -1: as its caller's.
-  int detail = 0;                               ///< Which call of the running step, for the failure report.
+  const plan::CommandBlock* command = nullptr;   ///< The plan's, or the one that was sent.
+  int root = -1;                                 ///< Directory that all paths of the plan are resolved in.
+  int proc = -1;                                 ///< The host's /proc, until the command starts.
+  int landlock = -1;                             ///< Ruleset under construction.
+  int terminal = -1;                             ///< The terminal's slave end, as standard streams of the command.
+  int channels[plan::kMaxChannels] = {};         ///< Of the command, as it has them until it execs.
+  int mounts = -1;                               ///< The sandbox's table of mounts, where covers are watched.
+  unsigned covers = 0;                           ///< How many of them held when last looked at.
+  std::uint64_t covers_due = plan::kNoDeadline;  ///< When to look at them again.
+  int signals = -1;                              ///< signalfd of SIGCHLD and SIGTERM.
+  int parent = 0;                                ///< Pid of the parent at the start; 0 from inside a pid namespace.
+  bool steward = false;                          ///< Of one command in a live sandbox, instead of init.
+  bool in_proc = false;                          ///< The working directory is the new root's /proc.
+  int umask = -1;                                ///< For the command; -1: as its caller's.
+  int detail = 0;                                ///< Which call of the running step, for the failure report.
 };
 
 /// Opens a pseudo-terminal of the sandbox for the command and sends its master to the parent; 0, or -1 with errno.
@@ -71,6 +75,16 @@ Wish ParentsWish(const Context& context, const pollfd& control);
 
 /// What InitLoop waits on; before the command starts, because without it nobody would see it end. -1 with errno.
 int WatchSignals();
+
+std::uint64_t NowNs();
+/// How long that is from now.
+struct timespec Until(std::uint64_t time);
+
+/// Sees to it that all covers are there, and has `mounts` tell (kMountEvents) of each that goes; 0, or -1 with errno.
+int WatchCovers(Context& context);
+inline constexpr short kMountEvents = POLLPRI;
+/// Looks at them when that is due, by `covers_due`. False when one is lost: `report` says which.
+bool CoversHold(Context& context, plan::Report& report);
 
 /// Takes 0 to 2, so that nothing that is opened later gets the numbers of the command's streams; 0, or -1 with errno.
 int TakeStreamNumbers();

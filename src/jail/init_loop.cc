@@ -20,12 +20,6 @@
 namespace belljar::jail {
 namespace {
 
-std::uint64_t NowNs() {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 void MeasureDisks(const Context& context, plan::Report& report) {
   int index = 0;
   for (const std::uint32_t* path = plan::Offsets(context.plan, context.plan.disk_paths);
@@ -90,6 +84,21 @@ Reaped Reap(int command, int* status) {
 
 }  // namespace
 
+std::uint64_t NowNs() {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+struct timespec Until(std::uint64_t time) {
+  struct timespec left = {};
+  const std::uint64_t now = NowNs();
+  if (now >= time) return left;
+  left.tv_sec = static_cast<time_t>((time - now) / 1'000'000'000);
+  left.tv_nsec = static_cast<long>((time - now) % 1'000'000'000);
+  return left;
+}
+
 void Finish(Context& context, plan::Report* report) {
   const bool all = EndAll(context);
   // SECURITY: what a steward leaves would be init's child, without deadline; init ends the sandbox for it.
@@ -131,24 +140,23 @@ void InitLoop(Context& context, int command) {
   const std::uint64_t deadline = wall == plan::kNoDeadline ? wall : NowNs() + wall;
   plan::Report report = {};
   for (;;) {
-    switch (Reap(command, &report.status)) {
-      case Reaped::kOthers: break;
-      case Reaped::kLost: Finish(context, nullptr);
-      case Reaped::kCommand: report.kind = plan::ReportKind::kEnded; Finish(context, &report);
+    const Reaped reaped = Reap(command, &report.status);
+    if (reaped == Reaped::kLost) Finish(context, nullptr);
+    // SECURITY: a command that has seen what was covered does not get away with it by ending first.
+    if (reaped == Reaped::kCommand && context.mounts >= 0) context.covers_due = 0;
+    if (!CoversHold(context, report)) Finish(context, &report);
+    const bool late = deadline != plan::kNoDeadline && NowNs() >= deadline;
+    if (reaped == Reaped::kCommand || late) {
+      report.kind = reaped == Reaped::kCommand ? plan::ReportKind::kEnded : plan::ReportKind::kDeadline;
+      Finish(context, &report);
     }
-    struct timespec left = {};
-    if (deadline != plan::kNoDeadline) {
-      const std::uint64_t now = NowNs();
-      if (now >= deadline) {
-        report.kind = plan::ReportKind::kDeadline;
-        Finish(context, &report);
-      }
-      left.tv_sec = static_cast<time_t>((deadline - now) / 1'000'000'000);
-      left.tv_nsec = static_cast<long>((deadline - now) % 1'000'000'000);
-    }
-    struct pollfd events[2] = {{context.fds[plan::kControlSlot], POLLIN | kWishEvents, 0},
-                               {context.signals, POLLIN, 0}};
-    ppoll(events, 2, deadline == plan::kNoDeadline ? nullptr : &left, nullptr);
+    const std::uint64_t next = deadline < context.covers_due ? deadline : context.covers_due;
+    const struct timespec left = Until(next);
+    struct pollfd events[3] = {{context.fds[plan::kControlSlot], POLLIN | kWishEvents, 0},
+                               {context.signals, POLLIN, 0},
+                               {context.mounts, kMountEvents, 0}};
+    ppoll(events, 3, next == plan::kNoDeadline ? nullptr : &left, nullptr);
+    if (events[2].revents != 0) context.covers_due = 0;
     switch (ParentsWish(context, events[0])) {
       case Wish::kNone: break;
       case Wish::kEnd: report.kind = plan::ReportKind::kStopped; Finish(context, &report);

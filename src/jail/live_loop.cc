@@ -16,6 +16,9 @@ namespace {
 
 int BecomeSteward(Context& context) {
   close(context.signals);
+  close(context.mounts);  // That is init's to watch.
+  context.mounts = -1;
+  context.covers_due = plan::kNoDeadline;
   context.signals = WatchSignals();
   if (context.signals < 0) return -1;
   if (prctl(PR_SET_NAME, "belljar-steward", 0, 0, 0) != 0) return -1;
@@ -88,9 +91,13 @@ void LiveLoop(Context& context) {
   if (TakeStreamNumbers() != 0 || SendReport(context, report, -1) != 0) _exit(125);
   for (;;) {
     ReapStewards(context);
-    struct pollfd events[2] = {{context.fds[plan::kControlSlot], POLLIN | kWishEvents, 0},
-                               {context.signals, POLLIN, 0}};
-    ppoll(events, 2, nullptr, nullptr);
+    if (!CoversHold(context, report)) Finish(context, &report);
+    const struct timespec left = Until(context.covers_due);
+    struct pollfd events[3] = {{context.fds[plan::kControlSlot], POLLIN | kWishEvents, 0},
+                               {context.signals, POLLIN, 0},
+                               {context.mounts, kMountEvents, 0}};
+    ppoll(events, 3, context.covers_due == plan::kNoDeadline ? nullptr : &left, nullptr);
+    if (events[2].revents != 0) context.covers_due = 0;
     switch (ParentsWish(context, events[0])) {
       case Wish::kNone: break;
       case Wish::kEnd: report.kind = plan::ReportKind::kStopped; Finish(context, &report);

@@ -30,6 +30,7 @@ int DoStep(Context& context, const plan::Step& step) {
     case plan::Op::kReadOnly:
     case plan::Op::kSealRoot:
     case plan::Op::kPivot: return DoFileStep(context, step);
+    case plan::Op::kWatchCovers: return WatchCovers(context);
     case plan::Op::kLandlockRules:
     case plan::Op::kLandlockAllow:
     case plan::Op::kLandlockEnforce:

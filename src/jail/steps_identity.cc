@@ -138,7 +138,7 @@ int CloseForeign(Context& context) {
 }
 
 int CloseFds(Context& context) {
-  int keep[] = {context.fds[plan::kControlSlot], context.landlock, context.terminal};
+  int keep[] = {context.fds[plan::kControlSlot], context.landlock, context.terminal, context.mounts};
   if (CloseAllBut(keep, sizeof keep / sizeof *keep, 0) != 0) return -1;
   context.root = -1;
   context.proc = -1;

@@ -181,6 +181,13 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
       if (limits_) limits_->Start(now);
       return;
     }
+    case plan::ReportKind::kUncovered:
+      if (observed_.killed == KillReason::kNone) {
+        observed_.killed = KillReason::kUncovered;
+        observed_.uncovered = report.step;
+      }
+      if (keeps_live()) live_->NoteUncovered(report.step);
+      [[fallthrough]];
     case plan::ReportKind::kEnded:
     case plan::ReportKind::kDeadline:
     case plan::ReportKind::kStopped:
@@ -265,7 +272,7 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
       if (pumps_.over_limit()) Kill(KillReason::kOutput);
       return;
     case kLimitNews: return;  // The timers are checked anyway.
-    case kCancel: Unwatch(cancel_); return Kill(KillReason::kCancelled);
+    case kCancel: Unwatch(cancel_); return Kill(keeps_live() ? live_->reason() : KillReason::kCancelled);
     case kListener:
       // Hung up: nobody is left who could be refused anything.
       if ((events & EPOLLIN) == 0) return Unwatch(notices_.fd());
@@ -356,8 +363,8 @@ Outcome Supervisor::Run() {
   ReadReports();
   if (limits_) limits_->Stop();
   const bool told = observed_.ended || observed_.setup_failed || observed_.exec_failed;
-  if (sandbox_ == nullptr && !told) {  // The steward is gone, and with it the sandbox.
-    live_->Abandon(KillReason::kLostInit);
+  if (sandbox_ == nullptr && !told) {   // The steward is gone, and with it the sandbox.
+    live_->Abandon(KillReason::kNone);  // Init may know why, and its word is read by another thread.
     live_->AwaitEnd();
     if (observed_.killed == KillReason::kNone) observed_.killed = live_->reason();
   }
@@ -415,6 +422,9 @@ void Supervisor::Finish(Outcome& outcome) {
     if (own_workdir && plan::Steps(plan_.plan())[step].op == plan::Op::kWorkdir) {
       step_text = fmt::format("change to {}", policy_.files.workdir);
     }
+  }
+  if (observed_.killed == KillReason::kUncovered) {
+    step_text = plan::PathOfStep(plan_.plan(), live_ != nullptr ? live_->uncovered() : observed_.uncovered);
   }
   Decide(observed_, policy_, step_text, result);
   if (left_ || (told && observed_.ended->left != 0)) {

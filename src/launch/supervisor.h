@@ -37,14 +37,23 @@ class LiveState {
  public:
   static Expected<LiveState> Make();
   LiveState(LiveState&& other) noexcept
-      : end_(std::move(other.end_)), ended_(std::move(other.ended_)), reason_(other.reason_.load()) {}
+      : end_(std::move(other.end_)),
+        ended_(std::move(other.ended_)),
+        reason_(other.reason_.load()),
+        uncovered_(other.uncovered_.load()) {}
   /// Why the sandbox ended, as far as that is known: the first that was noted.
   KillReason reason() const { return reason_; }
   void Note(KillReason reason) {
     KillReason none = KillReason::kNone;
     reason_.compare_exchange_strong(none, reason);
   }
-  /// Has the sandbox ended.
+  /// Which step's mount is gone, where that is why.
+  std::int32_t uncovered() const { return uncovered_; }
+  void NoteUncovered(std::int32_t step) {
+    uncovered_ = step;
+    Note(KillReason::kUncovered);
+  }
+  /// Has the sandbox ended. With kNone its init may still say why.
   void Abandon(KillReason reason) {
     Note(reason);
     end_.Cancel();
@@ -61,6 +70,7 @@ class LiveState {
   LiveState(CancelToken end, CancelToken ended) : end_(std::move(end)), ended_(std::move(ended)) {}
   CancelToken end_, ended_;
   std::atomic<KillReason> reason_ = KillReason::kNone;
+  std::atomic<std::int32_t> uncovered_ = -1;
 };
 
 /// Stays with a live sandbox until it is gone: all but its commands.

@@ -75,6 +75,12 @@ void SetKilled(KillReason reason, const Policy& policy, Result& result) {
       result.verdict = Verdict::kCancelled;
       result.message = "ended by its caller";
       return;
+    case KillReason::kUncovered:
+      result.verdict = Verdict::kFailed;
+      result.message =
+          "it was replaced, moved or removed on the host, which takes its cover away (protected, hidden, or a mount "
+          "inside another one); so the sandbox was ended";
+      return;
     case KillReason::kLostOutput:
       result.verdict = Verdict::kFailed;
       result.message = "the command ended, but its output could not be read: another process holds the other end of it";
@@ -148,7 +154,7 @@ void SetExecFailed(const plan::Report& report, Result& result) {
 
 }  // namespace
 
-void Decide(const Observed& observed, const Policy& policy, const std::string& setup_text, Result& result) {
+void Decide(const Observed& observed, const Policy& policy, const std::string& step_text, Result& result) {
   if (observed.killed == KillReason::kUntraced) {
     result.verdict = Verdict::kRefused;
     result.message = observed.trace_lack;
@@ -156,14 +162,18 @@ void Decide(const Observed& observed, const Policy& policy, const std::string& s
   }
   if (observed.setup_failed) {
     result.verdict = Verdict::kFailed;
-    result.message = fmt::format("set-up failed, the command never ran: {}: {}", setup_text,
+    result.message = fmt::format("set-up failed, the command never ran: {}: {}", step_text,
                                  std::strerror(observed.setup_failed->error));
     return;
   }
   if (observed.exec_failed) return SetExecFailed(*observed.exec_failed, result);
   // First what the parent did, in the order of events; the counters then catch what was faster than the parent.
   const bool lost = observed.killed == KillReason::kLostInit && observed.oom_kills > 0;  // And that is why.
-  if (observed.killed != KillReason::kNone && !lost) return SetKilled(observed.killed, policy, result);
+  if (observed.killed != KillReason::kNone && !lost) {
+    SetKilled(observed.killed, policy, result);
+    if (observed.killed == KillReason::kUncovered) result.message = fmt::format("{}: {}", step_text, result.message);
+    return;
+  }
   if (observed.oom_kills > 0) return SetKilled(KillReason::kMemory, policy, result);
   if (observed.processes_refused > 0) return SetKilled(KillReason::kProcesses, policy, result);
   if (observed.ended) {

@@ -25,6 +25,7 @@ enum class KillReason : std::uint8_t {
   kDisk,
   kOutput,
   kCancelled,
+  kUncovered,   ///< The host took away what hid or kept something.
   kLostInit,    ///< Init did not answer.
   kLostOutput,  ///< It ended by itself, and what it wrote can't be had.
   kUntraced,    ///< It was to be traced and can't be.
@@ -39,15 +40,17 @@ struct Observed {
   std::uint64_t oom_kills = 0;
   std::uint64_t processes_refused = 0;
   int init_status = 0;
-  std::string trace_lack;  ///< Why it can't be traced.
+  std::int32_t uncovered = -1;  ///< The step whose mount is gone.
+  std::string trace_lack;       ///< Why it can't be traced.
 };
 
 /// What limits.output is when the policy does not say.
 inline constexpr std::uint64_t kCapturedOutput = 64 * 1024;
 inline constexpr std::uint64_t kStreamedOutput = 64ULL << 20;
 
-/// Fills verdict, exit_code, signal and message of `result`. `setup_text` says what a failed step was.
-void Decide(const Observed& observed, const Policy& policy, const std::string& setup_text, Result& result);
+/// Fills verdict, exit_code, signal and message of `result`. `step_text` says what a failed step was, or the path of a
+/// lost cover.
+void Decide(const Observed& observed, const Policy& policy, const std::string& step_text, Result& result);
 
 /// True when the command failed and what it wrote last speaks of something refused or not found.
 bool LooksRefused(const Result& result, std::string_view errors);

@@ -27,7 +27,7 @@ void Builder::Add(Op op, const StepArguments& arguments) {
                     .slot = static_cast<std::int16_t>(arguments.slot),
                     .text = Intern(arguments.text),
                     .more = Intern(arguments.more),
-                    .pad = 0,
+                    .covers = arguments.covers ? 1U : 0U,
                     .value = arguments.value,
                     .more_value = op == Op::kFile ? arguments.more.size() : arguments.more_value});
 }

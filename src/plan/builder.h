@@ -23,6 +23,7 @@ struct StepArguments {
   std::uint64_t value = 0;
   std::uint64_t more_value = 0;
   int slot = -1;
+  bool covers = false;  ///< The host can take this mount away, and init watches it.
 };
 
 class Builder {

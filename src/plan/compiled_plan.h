@@ -38,10 +38,13 @@ struct IdMap {
   gid_t file_gid = 0;
 };
 
-/// A name of files.protect that could not be protected: nothing was there to protect.
-struct Unguarded {
-  std::string source;  ///< On the host.
+/// What files.protect names, as it was on the host.
+struct Guarded {
   std::string target;  ///< Inside.
+  std::string source;
+  dev_t device = 0;
+  ino_t inode = 0;
+  auto operator<=>(const Guarded&) const = default;
 };
 
 struct CompiledPlan {
@@ -56,8 +59,9 @@ struct CompiledPlan {
   sys::CgroupLimits cgroup_limits;
   sys::CgroupEntry cgroup_entry = sys::CgroupEntry::kClone;
   std::vector<IdMap> id_maps;          ///< In the slots behind the cgroup's.
-  std::vector<std::string> guarded;    ///< Paths of the host that are protected, and those on the way to them.
-  std::vector<Unguarded> unguarded;    ///< To be looked at again after the run.
+  bool protects = false;               ///< There is a writable mount.
+  std::vector<Guarded> guarded;        ///< Protected in it; sorted.
+  std::vector<std::string> held;       ///< Paths of the host on the way to those, and to mounts inside others.
   bool by_launcher = false;            ///< Init is made by the launcher, which also does the janitor's work.
   bool network_ahead = false;          ///< The launcher has a network namespace ready.
   bool janitor_makes_network = false;  ///< The costliest namespace, made beside the start instead of on its way.

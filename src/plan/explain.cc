@@ -88,6 +88,9 @@ Texts DescribeFiles(const LaunchPlan& plan, const Step& step) {
     case Op::kReadOnly: return {fmt::format("make {} read-only", text), "kernel settings can't be changed"};
     case Op::kSealRoot: return {"make the root read-only", "the guest can't change its own root"};
     case Op::kPivot: return {"pivot into the root, detach the host's tree", "no path leads back to the host's files"};
+    case Op::kWatchCovers:
+      return {"watch what covers files of the host",
+              "a file that the host replaces loses its cover; the sandbox ends then"};
     default: return {};
   }
 }
@@ -179,6 +182,11 @@ StepText Describe(const LaunchPlan& plan, const Step& step) {
 std::string DescribeStep(const LaunchPlan& plan, std::int32_t index) {
   if (index < 0 || static_cast<std::uint32_t>(index) >= plan.step_count) return {};
   return Describe(plan, Steps(plan)[index]).what;
+}
+
+std::string PathOfStep(const LaunchPlan& plan, std::int32_t index) {
+  if (index < 0 || static_cast<std::uint32_t>(index) >= plan.step_count) return {};
+  return Text(plan, Steps(plan)[index].text);
 }
 
 std::vector<StepText> Explain(const CompiledPlan& compiled) {

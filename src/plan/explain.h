@@ -18,6 +18,8 @@ struct StepText {
 StepText Describe(const LaunchPlan& plan, const Step& step);
 /// What step number `index` does; empty when there is none of that number.
 std::string DescribeStep(const LaunchPlan& plan, std::int32_t index);
+/// Of a step that is about one path. Empty for an index that the plan doesn't have.
+std::string PathOfStep(const LaunchPlan& plan, std::int32_t index);
 
 /// Everything in order: the parent's preparations, the clone, each step.
 std::vector<StepText> Explain(const CompiledPlan& compiled);

@@ -63,7 +63,13 @@ class FileView {
       if (reach == Reach::kDirect) MakeParents(target);
       builder_.Add(Op::kMountPoint, {.text = target, .value = is_file, .more_value = how});
     }
-    builder_.Add(Op::kBind, {.text = target, .more = source, .value = attributes, .more_value = how, .slot = slot});
+    builder_.Add(Op::kBind, {.text = target,
+                             .more = source,
+                             .value = attributes,
+                             .more_value = how,
+                             .slot = slot,
+                             .covers = place == Place::kMount});
+    has_covers_ = has_covers_ || place == Place::kMount;
     bound_.push_back({source, target});
   }
 
@@ -74,12 +80,16 @@ class FileView {
   void Scratch();
   std::expected<void, CompileError> Mounts();
   void HideKernelMounts();
+  /// Mounts on what is the host's, which the host can take away.
+  bool has_covers() const { return has_covers_; }
 
  private:
   std::expected<void, CompileError> Protect(const Mount& mount, int slot);
   void HoldFast(const Mount& outer, std::string_view target, int slot);
   void Hide(const std::string& path, Cover cover) {
-    builder_.Add(Op::kMask, {.text = path, .more = kMaskSource, .value = static_cast<std::uint64_t>(cover)});
+    builder_.Add(Op::kMask,
+                 {.text = path, .more = kMaskSource, .value = static_cast<std::uint64_t>(cover), .covers = true});
+    has_covers_ = true;
   }
 
   Draft& draft_;
@@ -92,6 +102,7 @@ class FileView {
   };
   std::vector<Bound> bound_;  ///< In the order in which they are mounted.
   std::vector<std::string> kernel_mounts_;
+  bool has_covers_ = false;
 };
 
 /// An error of the caller's.

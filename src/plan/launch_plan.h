@@ -26,21 +26,22 @@ enum class Op : std::uint16_t {
   kNewRoot,   ///< text: options of its tmpfs. All later paths are inside it.
   kHostRoot,  ///< All later paths are the host's (forms without an own root).
   // Building the file view.
-  kDirectory,   ///< text: path, value: mode, more_value: owner + 1, or 0 for init's own
-  kSymlink,     ///< text: path, more: where it points, more_value: Reach
-  kFile,        ///< text: path, more: contents, value: mode, more_value: length of the contents
-  kMountPoint,  ///< text: path; value: 0 directory, 1 file; more_value: Reach. Made when absent.
-  kBind,        ///< text: target, more: source, value: MOUNT_ATTR_*, more_value: Reach, slot: an idmap or -1
-  kTmpfs,       ///< text: target, more: options "size\0…\0mode\0…\0\0", value: MOUNT_ATTR_*
-  kDevice,      ///< text: path, value: its number
-  kProc,        ///< text: target
-  kDevpts,      ///< text: target, more: options as above
-  kMaskSource,  ///< text: path of an empty, unreadable directory that is mounted there and covers others
-  kMask,        ///< text: path, value: Cover, more: path of the mask source; absent is fine but for kPresent
-  kReadOnly,    ///< text: path of a mount that becomes read-only
-  kSealRoot,    ///< The root becomes read-only.
-  kPivot,       ///< The root becomes "/", the host's tree is detached.
-  kHostname,    ///< text
+  kDirectory,    ///< text: path, value: mode, more_value: owner + 1, or 0 for init's own
+  kSymlink,      ///< text: path, more: where it points, more_value: Reach
+  kFile,         ///< text: path, more: contents, value: mode, more_value: length of the contents
+  kMountPoint,   ///< text: path; value: 0 directory, 1 file; more_value: Reach. Made when absent.
+  kBind,         ///< text: target, more: source, value: MOUNT_ATTR_*, more_value: Reach, slot: an idmap or -1
+  kTmpfs,        ///< text: target, more: options "size\0…\0mode\0…\0\0", value: MOUNT_ATTR_*
+  kDevice,       ///< text: path, value: its number
+  kProc,         ///< text: target
+  kDevpts,       ///< text: target, more: options as above
+  kMaskSource,   ///< text: path of an empty, unreadable directory that is mounted there and covers others
+  kMask,         ///< text: path, value: Cover, more: path of the mask source; absent is fine but for kPresent
+  kReadOnly,     ///< text: path of a mount that becomes read-only
+  kSealRoot,     ///< The root becomes read-only.
+  kPivot,        ///< The root becomes "/", the host's tree is detached.
+  kWatchCovers,  ///< Each step that `covers` has to be in force; init ends all when one is no more.
+  kHostname,     ///< text
   kLoopback,
   kJoinNetwork,       ///< The network namespace that the janitor made meanwhile, its loopback up.
   kNetworkAhead,      ///< Nothing to do: init was born in one that the launcher had made, its loopback up.
@@ -87,10 +88,10 @@ inline constexpr Op kFirstCommandOp = Op::kNewSession;
 
 struct Step {
   Op op;
-  std::int16_t slot;   ///< An index into the fds that the parent hands over, or -1.
-  std::uint32_t text;  ///< Offset of a string, or 0.
-  std::uint32_t more;  ///< Offset of a second string, or 0.
-  std::uint32_t pad;
+  std::int16_t slot;     ///< An index into the fds that the parent hands over, or -1.
+  std::uint32_t text;    ///< Offset of a string, or 0.
+  std::uint32_t more;    ///< Offset of a second string, or 0.
+  std::uint32_t covers;  ///< 1: the host can take this mount away; for kWatchCovers
   std::uint64_t value;
   std::uint64_t more_value;
 };
@@ -179,9 +180,10 @@ enum class ReportKind : std::uint32_t {
   kEnded,        ///< status, usage; of sandbox or command nothing but init or steward is left, as far as `left` is 0
   kDeadline,     ///< it was ended because of wall_ns; usage, as above
   kStopped,      ///< it was ended because the parent said so; usage, as above
+  kUncovered,    ///< it was ended because the mount of a step is gone: step; usage, as above
 };
 
-inline constexpr ReportKind kLastReportKind = ReportKind::kStopped;
+inline constexpr ReportKind kLastReportKind = ReportKind::kUncovered;
 
 /// What the parent asks of init, or of a steward, while the command runs; one datagram each over the control socket.
 enum class OrderKind : std::uint32_t {

@@ -58,7 +58,7 @@ void FileView::HoldFast(const Mount& outer, std::string_view target, int slot) {
     held_.push_back(at);
     const std::string source = outer.source + at.substr(outer.target.size());
     BindTree(source, at, kWritableTree, sys::FileKind::kDirectory, Reach::kGuarded, Place::kMount, slot);
-    draft_.out.guarded.push_back(source);
+    draft_.out.held.push_back(source);
   }
 }
 
@@ -80,13 +80,22 @@ std::expected<void, CompileError> FileView::Protect(const Mount& mount, int slot
   if (!files.unsearched.empty()) {
     return refuse(files.unsearched, "it holds too many names to look through, or can't be read");
   }
+  draft_.out.protects = true;
+  for (const ProtectedFile& file : files.present) {
+    // SECURITY: made by an earlier guest, perhaps, for this one: a cover is over one name.
+    const OtherNames others = FindOtherNames(file);
+    if (others == OtherNames::kSome) {
+      return refuse({file}, "it, or a file in it, has another name (hard link) through which a guest could write it");
+    }
+    if (others == OtherNames::kUnsearched) draft_.unsearched_paths.push_back(file.target);
+  }
   for (const ProtectedFile& file : files.present) HoldFast(mount, file.target, slot);
   for (const ProtectedFile& file : files.present) {
-    BindTree(file.source, file.target, kReadOnlyTree, file.kind, Reach::kGuarded, Place::kMount, slot);
-    draft_.out.guarded.push_back(file.source);
+    BindTree(file.source, file.target, kReadOnlyTree, file.status.kind, Reach::kGuarded, Place::kMount, slot);
+    draft_.out.guarded.push_back({file.target, file.source, file.status.device, file.status.inode});
     draft_.protected_paths.push_back(file.target);
   }
-  for (const ProtectedFile& file : files.absent) draft_.out.unguarded.push_back({file.source, file.target});
+  std::ranges::sort(draft_.out.guarded);
   return {};
 }
 

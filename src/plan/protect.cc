@@ -3,6 +3,8 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -26,7 +28,7 @@ class Finder {
     for (const ProtectedFile& file : named_) {
       names_.insert(file.name);
       // A pattern matches what nobody meant, as hooks/hooks; that counts only where it is there.
-      if (file.kind != sys::FileKind::kAbsent || !IsPattern(file.pattern)) meant_.insert(file.name);
+      if (file.status.kind != sys::FileKind::kAbsent || !IsPattern(file.pattern)) meant_.insert(file.name);
     }
     for (const ProtectedFile& file : named_) Sort(file);
     return std::move(found_);
@@ -38,7 +40,7 @@ class Finder {
                        .pattern = pattern,
                        .source = mount_.source + (name.empty() ? "" : "/") + name,
                        .target = mount_.target + (name.empty() ? "" : "/") + name};
-    file.kind = sys::LinkStatus(file.source).kind;
+    file.status = sys::LinkStatus(file.source);
     return file;
   }
 
@@ -57,7 +59,7 @@ class Finder {
     };
     if (!IsPattern(part)) return go_on(part);
     const ProtectedFile directory = At(done, pattern);
-    if (directory.kind != sys::FileKind::kDirectory) return;
+    if (directory.status.kind != sys::FileKind::kDirectory) return;
     const auto entries = sys::ListDirectory(directory.source, kMostEntries);
     if (!entries) return Add(found_.unsearched, directory);
     for (const std::string& entry : *entries) {
@@ -70,7 +72,7 @@ class Finder {
     const std::string& name = file.name;
     for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
       ProtectedFile part = At(name.substr(0, slash), file.pattern);
-      if (part.kind != sys::FileKind::kDirectory) return part;
+      if (part.status.kind != sys::FileKind::kDirectory) return part;
     }
     return file;
   }
@@ -92,15 +94,9 @@ class Finder {
   void Sort(const ProtectedFile& file) {
     if (IsInAnotherMount(file.target)) return;
     const ProtectedFile odd = FirstOddPart(file);
-    if (odd.kind == sys::FileKind::kSymlink) return Add(found_.links, odd);
-    if (odd.name != file.name) {
-      // Below a file nothing is, unless the guest removes it, which it can't do with one that is protected itself.
-      if (odd.kind == sys::FileKind::kAbsent || !names_.contains(odd.name)) Add(found_.absent, file);
-    } else if (file.kind == sys::FileKind::kAbsent) {
-      if (!HoldsNamed(file.name)) Add(found_.absent, file);
-    } else if (file.kind != sys::FileKind::kDirectory || !HoldsNamed(file.name)) {
-      Add(found_.present, file);
-    }
+    if (odd.status.kind == sys::FileKind::kSymlink) return Add(found_.links, odd);
+    if (odd.name != file.name || file.status.kind == sys::FileKind::kAbsent) return;
+    if (file.status.kind != sys::FileKind::kDirectory || !HoldsNamed(file.name)) Add(found_.present, file);
   }
 
   const Policy& policy_;
@@ -114,5 +110,45 @@ class Finder {
 }  // namespace
 
 ProtectedFiles FindProtected(const Policy& policy, const Mount& mount) { return Finder(policy, mount).Find(); }
+
+OtherNames FindOtherNames(const ProtectedFile& file) {
+  namespace fs = std::filesystem;
+  if (file.status.kind != sys::FileKind::kDirectory)
+    return file.status.names > 1 ? OtherNames::kSome : OtherNames::kNone;
+  std::size_t seen = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(file.source, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (++seen > kMostEntries) return OtherNames::kUnsearched;
+    const sys::FileStatus status = sys::LinkStatus(entry->path());
+    if (status.kind != sys::FileKind::kDirectory && status.names > 1) return OtherNames::kSome;
+  }
+  return error ? OtherNames::kUnsearched : OtherNames::kNone;
+}
+
+std::vector<Guarded> FindGuarded(const Policy& policy) {
+  std::vector<Guarded> all;
+  for (const Mount& mount : policy.files.mounts) {
+    if (mount.access != Access::kReadWrite || sys::Status(mount.source).kind != sys::FileKind::kDirectory) continue;
+    const ProtectedFiles found = FindProtected(policy, mount);
+    for (const auto* files : {&found.present, &found.links, &found.unsearched}) {
+      for (const ProtectedFile& file : *files) {
+        all.push_back({file.target, file.source, file.status.device, file.status.inode});
+      }
+    }
+  }
+  std::ranges::sort(all);
+  all.erase(std::ranges::unique(all).begin(), all.end());
+  return all;
+}
+
+std::vector<std::string> FindAppeared(const Policy& policy, const CompiledPlan& plan) {
+  std::vector<std::string> paths;
+  if (!plan.protects) return paths;
+  std::vector<Guarded> missing;
+  std::ranges::set_difference(FindGuarded(policy), plan.guarded, std::back_inserter(missing));
+  for (Guarded& file : missing) paths.push_back(std::move(file.target));
+  return paths;
+}
 
 }  // namespace belljar::plan

@@ -2,11 +2,13 @@
 // now.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include <belljar/policy.h>
 
+#include "plan/compiled_plan.h"
 #include "sys/files.h"
 
 namespace belljar::plan {
@@ -16,17 +18,30 @@ struct ProtectedFile {
   std::string pattern;  ///< The entry of files.protect that names it.
   std::string source;   ///< On the host.
   std::string target;   ///< Inside.
-  sys::FileKind kind = sys::FileKind::kAbsent;
+  sys::FileStatus status;
 };
 
 struct ProtectedFiles {
   std::vector<ProtectedFile> present;
-  std::vector<ProtectedFile> absent;      ///< Nothing is there to mount on, so the guest can make them.
   std::vector<ProtectedFile> links;       ///< A link, there or on the way: not to be mounted on, so it can be replaced.
   std::vector<ProtectedFile> unsearched;  ///< Directories that hold too much, or can't be read, to look for a pattern.
 };
 
 /// Of one writable mount. Names that lie in another mount of the policy are that one's.
 ProtectedFiles FindProtected(const Policy& policy, const Mount& mount);
+
+/// Whether a protected file, or one in a protected directory, has another name by which a guest may reach it.
+enum class OtherNames : std::uint8_t {
+  kNone,
+  kSome,
+  kUnsearched,  ///< It holds too many files to look at.
+};
+OtherNames FindOtherNames(const ProtectedFile& file);
+
+/// What of all that is protected in the policy's writable mounts is there now, whether or not it can be; sorted.
+std::vector<Guarded> FindGuarded(const Policy& policy);
+
+/// Paths inside of what should be guarded and is not, or is another file than the plan has guarded.
+std::vector<std::string> FindAppeared(const Policy& policy, const CompiledPlan& plan);
 
 }  // namespace belljar::plan

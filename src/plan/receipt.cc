@@ -101,6 +101,9 @@ void Writer::Namespaces() {
     Off("protected files", "files.protect is empty");
   } else if (!draft_.OwnRoot()) {
     Absent("protected files", "without mounts of its own a guest that may write a directory may write all of it");
+  } else if (!draft_.unsearched_paths.empty()) {
+    Partial("protected files", fmt::format("read-only mounts: {}", fmt::join(draft_.protected_paths, ", ")),
+            fmt::format("too many files to look for hard links to them: {}", fmt::join(draft_.unsearched_paths, ", ")));
   } else {
     Held("protected files", draft_.protected_paths.empty()
                                 ? "nothing is there to protect"

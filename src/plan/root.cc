@@ -249,6 +249,7 @@ std::expected<void, CompileError> AddFiles(Draft& draft) {
     view.HideKernelMounts();
     builder.Add(Op::kSealRoot);
     builder.Add(Op::kPivot);
+    if (view.has_covers()) builder.Add(Op::kWatchCovers);
     return {};
   }
   std::string temporary = draft.request.caller.Variable("TMPDIR").value_or("");

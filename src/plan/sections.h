@@ -24,8 +24,9 @@ struct Draft {
   Command command;
   Builder builder;
   CompiledPlan out;
-  std::string workdir;                       ///< Inside.
-  std::vector<std::string> protected_paths;  ///< Inside; read-only in a writable mount.
+  std::string workdir;                        ///< Inside.
+  std::vector<std::string> protected_paths;   ///< Inside; read-only in a writable mount.
+  std::vector<std::string> unsearched_paths;  ///< Of those: nobody looked for hard links to what they hold.
   bool own_network = false;
   bool enters_user_namespace = false;  ///< At the start (unprivileged) or at the end (privileged).
 

@@ -20,7 +20,13 @@ namespace belljar::sys {
 namespace {
 
 FileStatus Convert(const struct stat& status) {
-  FileStatus result{.kind = FileKind::kOther, .uid = status.st_uid, .gid = status.st_gid, .mode = status.st_mode};
+  FileStatus result{.kind = FileKind::kOther,
+                    .uid = status.st_uid,
+                    .gid = status.st_gid,
+                    .mode = status.st_mode,
+                    .device = status.st_dev,
+                    .inode = status.st_ino,
+                    .names = status.st_nlink};
   if (S_ISREG(status.st_mode)) result.kind = FileKind::kFile;
   if (S_ISDIR(status.st_mode)) result.kind = FileKind::kDirectory;
   if (S_ISLNK(status.st_mode)) result.kind = FileKind::kSymlink;

@@ -19,6 +19,9 @@ struct FileStatus {
   uid_t uid = 0;
   gid_t gid = 0;
   mode_t mode = 0;
+  dev_t device = 0;
+  ino_t inode = 0;
+  nlink_t names = 0;  ///< How many it has: hard links.
 };
 
 /// Follows symlinks. A path that can't be looked at counts as absent.

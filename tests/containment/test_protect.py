@@ -87,7 +87,7 @@ def test_the_rest_is_writable(project):
 
 def test_what_appears_is_told(project):
     result = run_json("--rw", f"{project}:/workspace", "--", "/bin/sh", "-c", "echo planted > .envrc; mkdir .vscode; echo x > new.c")
-    assert result["appeared"] == ["/workspace/.vscode", "/workspace/.envrc"]
+    assert result["appeared"] == ["/workspace/.envrc", "/workspace/.vscode"]
     done = belljar("--rw", f"{project}:/workspace", "--", "/bin/sh", "-c", "echo x > .profile")
     assert "/workspace/.profile is new" in done.stderr
     # From now on they are there, and so protected.
@@ -155,3 +155,85 @@ def test_mistakes_are_told(tmp_path):
     for words, why in ((["--protect", "/etc"], "relative path"), (["--protect", "a/../b"], "relative path"), (["--unprotect", "nothing"], "not protected")):
         result = run_json(*words, "--rw", tmp_path, "--", "/bin/true")
         assert result.verdict == "refused" and why in result["message"], result
+
+
+@pytest.mark.parametrize("plant, told", [
+    ("mkdir -p .git/modules/new/hooks; echo planted > .git/modules/new/config",
+     ["/workspace/.git/modules/new/config", "/workspace/.git/modules/new/hooks"]),
+    ("mkdir -p .git/worktrees/new; echo planted > .git/worktrees/new/commondir", ["/workspace/.git/worktrees/new/commondir"]),
+])
+def test_what_a_pattern_of_the_list_names_is_told_when_it_appears(project, plant, told):
+    assert run_json("--rw", f"{project}:/workspace", "--", "/bin/sh", "-c", plant)["appeared"] == told
+
+
+def test_a_repository_by_a_file_is_told(tmp_path):
+    """Where no .git was a file of that name brings another repository, with its configuration and hooks."""
+    result = run_json("--rw", f"{tmp_path}:/workspace", "--", "/bin/sh", "-c", "mkdir own; echo gitdir: own > .git")
+    assert result["appeared"] == ["/workspace/.git"]
+
+
+@pytest.mark.parametrize("name", [".envrc", ".git/hooks/pre-commit"])
+def test_another_name_of_a_protected_file_is_refused(project, name):
+    (project / ".envrc").write_text("mine\n")
+    os.link(project / name, project / "cache.bin")
+    write = ["--", "/bin/sh", "-c", "echo planted >> cache.bin"]
+    result = run_json("--rw", f"{project}:/workspace", *write)
+    assert result.verdict == "refused" and "hard link" in result["message"] and "--unprotect" in result["message"]
+    run_json("--rw", f"{project}:/workspace", "--unprotect", "all", *write)
+    assert (project / name).read_text().endswith("planted\n"), "the control"
+
+
+# The host puts another file in the place of one that has a cover, as git and editors do, or moves it: the kernel takes the
+# cover away, or along.
+WRITE_IT = "while ! echo planted >> /workspace/.git/config; do :; done 2>/dev/null"
+READ_IT = "until grep -q . /data/secret; do :; done 2>/dev/null; cat /data/secret"
+READ_ONLY = "while ! echo planted >> /workspace/main.c; do :; done 2>/dev/null"
+
+
+def replaced(target):
+    fresh = target.with_name("fresh")
+    fresh.write_text("new\n")
+    os.rename(fresh, target)
+
+
+def moved(target):
+    os.rename(target, target.with_name("backup"))
+
+
+@pytest.mark.parametrize("end", ["exec sleep 600", "exit 0"])
+@pytest.mark.parametrize("change", [replaced, moved, os.unlink])
+@pytest.mark.parametrize("kind", ["protected", "hidden", "inner"])
+def test_a_cover_that_the_host_takes_away_ends_the_run(project, tmp_path, kind, change, end):
+    secret = tmp_path / "data/secret"
+    secret.parent.mkdir()
+    secret.write_text("old secret\n")
+    inside, target, flags, script = {
+        "protected": ("/workspace/.git/config", project / ".git/config", ["--rw", f"{project}:/workspace"], WRITE_IT),
+        "hidden": ("/data/secret", secret, ["--ro", f"{secret.parent}:/data", "--hide", "/data/secret"], READ_IT),
+        "inner": ("/workspace/main.c", project / "main.c",
+                  ["--rw", f"{project}:/workspace", "--ro", f"{project}/main.c:/workspace/main.c"], READ_ONLY),
+    }[kind]
+    told = tmp_path / "told"
+    told.mkdir()
+    run = subprocess.Popen([harness.BELLJAR, "run", "--json", *flags, "--rw", f"{told}:/told", "--", "/bin/sh", "-c",
+                            f"echo x > /told/runs; {script}; {end}"], stdout=subprocess.PIPE, text=True)
+    assert harness.wait_until(lambda: (told / "runs").exists() or run.poll() is not None) and run.poll() is None
+    change(target)
+    if kind == "hidden" and not target.exists():
+        target.write_text("new secret\n")  # Until then nothing is in sight.
+    result = json.loads(run.communicate(timeout=harness.PATIENCE)[0])
+    assert result["verdict"] == "failed" and "takes its cover away" in result["message"], result
+    assert result["message"].startswith(inside)
+    if kind == "protected" and change is replaced:
+        assert result["appeared"] == [inside], "it may have been written meanwhile"
+
+
+def test_other_changes_on_the_host_end_nothing(project):
+    script = "echo ready; read -r line; cat main.c"
+    run = subprocess.Popen([harness.BELLJAR, "run", "--rw", f"{project}:/workspace", "--", "/bin/sh", "-c", script],
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert run.stdout.readline() == "ready\n"
+    (project / "fresh").write_text("new\n")
+    os.rename(project / "fresh", project / "main.c")
+    (project / ".git/index").write_text("x")
+    assert run.communicate("go\n", timeout=harness.PATIENCE)[0] == "new\n" and run.returncode == 0
