@@ -26,7 +26,6 @@ class Finder {
   ProtectedFiles Find() {
     for (const std::string& pattern : policy::ProtectedNames(policy_)) Expand(pattern, "", pattern);
     for (const ProtectedFile& file : named_) {
-      names_.insert(file.name);
       // A pattern matches what nobody meant, as hooks/hooks; that counts only where it is there.
       if (file.status.kind != sys::FileKind::kAbsent || !IsPattern(file.pattern)) meant_.insert(file.name);
     }
@@ -102,7 +101,7 @@ class Finder {
   const Policy& policy_;
   const Mount& mount_;
   std::vector<ProtectedFile> named_;
-  std::set<std::string> names_, meant_;  // Of those.
+  std::set<std::string> meant_;  // Of those.
   std::set<std::tuple<const void*, std::string, std::string>> added_;
   ProtectedFiles found_;
 };
