@@ -23,9 +23,16 @@ namespace belljar {
 enum class NetworkMode : std::uint8_t { kNone, kAllow, kFull, kHost };
 enum class Access : std::uint8_t { kReadOnly, kReadWrite };
 enum class SystemFiles : std::uint8_t { kUsr, kNone };
+/// What becomes of the processes that a command of a live sandbox has started and not waited for, when it exits. What
+/// does not exit by itself is always ended with all that it started.
+enum class Background : std::uint8_t {
+  kEnd,
+  kKeep,  ///< They go on until the sandbox is closed, within its limits. Nobody reads what they write to its streams.
+};
 std::string_view Name(NetworkMode mode);
 std::string_view Name(Access access);
 std::string_view Name(SystemFiles system);
+std::string_view Name(Background background);
 
 struct Limits {
   std::uint64_t wall_ns = 300'000'000'000;  ///< Wall clock.
@@ -79,6 +86,7 @@ class [[nodiscard]] Policy {
   Level level = Level::kKernel;
   std::optional<Level> min_level;  ///< Unset: the same as level.
   std::string profile = "default";
+  Background background = Background::kEnd;
   Limits limits;
   Files files;
   belljar::Network network;

@@ -113,8 +113,9 @@ struct [[nodiscard]] Result {
   /// Paths inside, of those that files.protect names, that were not there before the run, or are other files now:
   /// whoever owns the directory should look at them before a tool of theirs executes them.
   std::vector<std::string> appeared;
-  std::string message;  ///< One line that explains any verdict but `exited`; empty for that one.
-  std::string hint;     ///< What to do next, where the command failed in a way that a trace would explain.
+  bool background = false;  ///< Processes that it started go on, as Policy::background says.
+  std::string message;      ///< One line that explains any verdict but `exited`; empty for that one.
+  std::string hint;         ///< What to do next, where the command failed in a way that a trace would explain.
 
   bool ok() const { return verdict == Verdict::kExited && exit_code == 0; }
 };

@@ -83,6 +83,7 @@ struct RunOptions {
   const CancelToken* cancel = nullptr;
   Trace trace = Trace::kOff;
   std::uint64_t wall_ns = kUnlimited;                            ///< Ends it earlier than the policy would.
+  std::uint64_t cpu_time_ns = kUnlimited;                        ///< As wall_ns.
   std::string workdir;                                           ///< Inside; empty: the policy's.
   std::vector<std::pair<std::string, std::string>> environment;  ///< Over what the policy sets.
   std::optional<Caller> caller;                                  ///< Unset: this process.

@@ -8,6 +8,7 @@
 
 #include "backend/native.h"
 #include "backend/options.h"
+#include "backend/tighten.h"
 #include "plan/compile.h"
 #include "plan/explain.h"
 #include "plan/protect.h"
@@ -47,14 +48,15 @@ Expected<std::shared_ptr<Live>> Live::Open(const Policy& policy, const Caller& c
                                .init_of = plan::InitOf::kLauncher,
                                .run_id = sys::MakeRunId()});
     if (!plan) return std::unexpected(plan.error().error);
-    auto state = launch::LiveState::Make();
+    auto state = launch::LiveState::Make(policy.limits);
     if (!state) return std::unexpected(state.error());
     std::shared_ptr<Live> live(new Live(policy, facts, std::move(*plan), std::move(*state)));
     auto sandbox = launch::Sandbox::Prepare(live->plan_, {.cgroups = facts.cgroups, .launcher = &launcher});
     if (sandbox) {
       live->sandbox_.emplace(std::move(*sandbox));
-      live->keeper_ = std::thread(
-          [own = live.get()] { launch::SuperviseLive(*own->sandbox_, own->plan_, own->policy_, own->state_); });
+      live->keeper_ = std::thread([own = live.get(), policy = live->policy()] {
+        launch::SuperviseLive(*own->sandbox_, own->plan_, *policy, *own->state_);
+      });
       return live;
     }
     NativeOutcome outcome;
@@ -70,14 +72,14 @@ Live::~Live() {
 }
 
 Expected<Live::Begun> Live::Begin(const std::vector<std::string>& argv, const RunOptions& options) {
-  Begun begun{.began = sys::NowNs()};
+  Begun begun{.began = sys::NowNs(), .policy = policy()};
   if (options.trace != Trace::kOff) {
     return std::unexpected(Error{.step = "run in a live sandbox",
                                  .message = "its commands can have no trace yet",
                                  .hint = "use Engine::Run, which makes a sandbox for the one command"});
   }
   if (auto good = CheckDescriptors(options); !good) return std::unexpected(good.error());
-  auto policy = ForRun(policy_, options, begun.own_policy);
+  auto policy = ForRun(*begun.policy, options, begun.own_policy);
   if (!policy) return std::unexpected(policy.error());
   const Caller caller = options.caller ? *options.caller : Caller::OfThisProcess();
   auto command = plan::CompileCommand({.policy = **policy,
@@ -97,8 +99,8 @@ Expected<Live::Begun> Live::Begin(const std::vector<std::string>& argv, const Ru
                                  .hint = "pass the data on standard input or in a file"});
   }
   begun.channels = std::move(command->channels);
-  if (state_.reason() != launch::KillReason::kNone) {
-    begun.over = Over(state_, policy_, plan_);
+  if (state_->reason() != launch::KillReason::kNone) {
+    begun.over = Over(*state_, *begun.policy, plan_);
     return begun;
   }
   auto connection = sandbox_->Add(command->block, Attach(options));
@@ -108,16 +110,16 @@ Expected<Live::Begun> Live::Begin(const std::vector<std::string>& argv, const Ru
   }
   const bool gone = connection.error().code == EPIPE || connection.error().code == ECONNRESET;
   if (gone) {
-    state_.Abandon(launch::KillReason::kNone);
-    state_.AwaitEnd();
+    state_->Abandon(launch::KillReason::kNone);
+    state_->AwaitEnd();
   }
-  begun.over = gone ? Over(state_, policy_, plan_) : Failed(connection.error(), plan_.receipt);
+  begun.over = gone ? Over(*state_, *begun.policy, plan_) : Failed(connection.error(), plan_.receipt);
   return begun;
 }
 
 // Each is told once, by the first command that ends then.
-void Live::TellAppeared(Result& result) {
-  for (std::string& path : plan::FindAppeared(policy_, plan_)) {
+void Live::TellAppeared(const Policy& policy, Result& result) {
+  for (std::string& path : plan::FindAppeared(policy, plan_, plan::PathOfStep(plan_.plan(), state_->uncovered()))) {
     const std::lock_guard lock(appeared_mutex_);
     if (std::ranges::find(appeared_, path) != appeared_.end()) continue;
     appeared_.push_back(path);
@@ -127,13 +129,42 @@ void Live::TellAppeared(Result& result) {
 
 Result Live::Finish(Begun& begun, const RunOptions& options, int cancel) {
   if (begun.over) return std::move(*begun.over);
-  const Policy& policy = begun.own_policy ? *begun.own_policy : policy_;
+  const Policy& policy = begun.own_policy ? *begun.own_policy : *begun.policy;
   const launch::Supervised what{plan_, policy, options, cancel};
-  Result result = launch::SuperviseCommand(*sandbox_, begun.connection, what, state_).result;
+  Result result = launch::SuperviseCommand(*sandbox_, begun.connection, what, *state_).result;
   result.receipt.channels = std::move(begun.channels);
-  TellAppeared(result);
+  plan::AddCommandsLimits(policy.limits, result.receipt);
+  TellAppeared(policy, result);
   result.duration_ms = static_cast<double>(sys::NowNs() - begun.began) / 1e6;
   return result;
+}
+
+Expected<void> Live::Tighten(const Policy& wanted) {
+  if (auto good = CheckPolicy(wanted); !good) return std::unexpected(good.error());
+  const std::lock_guard one_at_a_time(tightening_);
+  const auto now = policy();
+  if (auto tighter = CheckTighter(*now, wanted); !tighter) return tighter;
+  const Limits& limits = wanted.limits;
+  const bool less_cpus = limits.cpus_milli < now->limits.cpus_milli;
+  if (less_cpus && !sandbox_->cgroup.valid()) {
+    return std::unexpected(Error{.step = "tighten limits.cpus",
+                                 .message = "no cgroup counts the CPU time of this sandbox",
+                                 .hint = "open another sandbox, with fewer CPUs from the start"});
+  }
+  if (sandbox_->cgroup.valid()) {
+    sys::CgroupLimits lower = plan_.cgroup_limits;
+    lower.memory = limits.memory;
+    lower.processes = plan::TasksFor(limits);
+    lower.cpus_milli = limits.cpus_milli;
+    const auto lowered = sandbox_->cgroup.Lower(lower);
+    if (!lowered) return std::unexpected(lowered.error());
+    if (*lowered == sys::Cgroup::Lowered::kMemoryInUse) state_->Abandon(launch::KillReason::kMemory);
+    if (*lowered == sys::Cgroup::Lowered::kProcessesInUse) state_->Abandon(launch::KillReason::kProcesses);
+  }
+  state_->limits().Lower(limits);
+  const std::lock_guard lock(policy_mutex_);
+  policy_ = std::make_shared<const Policy>(wanted);
+  return {};
 }
 
 }  // namespace belljar::backend
@@ -155,6 +186,8 @@ Expected<Result> LiveSandbox::Run(const std::vector<std::string>& argv, const Ru
   if (!begun) return std::unexpected(begun.error());
   return state_->live->Finish(*begun, options, -1);
 }
+
+Expected<void> LiveSandbox::Tighten(const Policy& policy) { return state_->live->Tighten(policy); }
 
 void LiveSandbox::Close() { state_->live->Close(); }
 

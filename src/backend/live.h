@@ -17,6 +17,7 @@
 #include <belljar/run.h>
 
 #include "launch/launcher.h"
+#include "launch/live_state.h"
 #include "launch/sandbox.h"
 #include "launch/supervisor.h"
 #include "plan/compiled_plan.h"
@@ -36,6 +37,7 @@ class Live {
   /// A command that was handed over, and the sandbox's answer where that has ended already.
   struct Begun {
     std::uint64_t began = 0;
+    std::shared_ptr<const Policy> policy = {};  ///< The sandbox's, as it was then.
     std::optional<Policy> own_policy = {};
     std::vector<ChannelReceipt> channels = {};
     launch::Connection connection = {};
@@ -45,20 +47,31 @@ class Live {
   Expected<Begun> Begin(const std::vector<std::string>& argv, const RunOptions& options);
   /// Blocks until it is over. `cancel` ends it when it is readable; -1: as the options say.
   Result Finish(Begun& begun, const RunOptions& options, int cancel);
-  void Close() { state_.Abandon(launch::KillReason::kCancelled); }
+  void Close() { state_->Abandon(launch::KillReason::kCancelled); }
+  Expected<void> Tighten(const Policy& policy);
 
  private:
-  Live(const Policy& policy, const sys::HostFacts& facts, plan::CompiledPlan plan, launch::LiveState state)
-      : policy_(policy), facts_(facts), plan_(std::move(plan)), state_(std::move(state)) {}
+  Live(const Policy& policy, const sys::HostFacts& facts, plan::CompiledPlan plan,
+       std::unique_ptr<launch::LiveState> state)
+      : policy_(std::make_shared<const Policy>(policy)),
+        facts_(facts),
+        plan_(std::move(plan)),
+        state_(std::move(state)) {}
 
-  void TellAppeared(Result& result);
+  std::shared_ptr<const Policy> policy() const {
+    const std::lock_guard lock(policy_mutex_);
+    return policy_;
+  }
+  void TellAppeared(const Policy& policy, Result& result);
 
-  Policy policy_;
+  mutable std::mutex policy_mutex_;
+  std::mutex tightening_;
+  std::shared_ptr<const Policy> policy_;  ///< Guarded by policy_mutex_.
   sys::HostFacts facts_;
   plan::CompiledPlan plan_;
   std::mutex appeared_mutex_;
   std::vector<std::string> appeared_;  ///< Guarded by appeared_mutex_: what was told.
-  launch::LiveState state_;
+  std::unique_ptr<launch::LiveState> state_;
   std::optional<launch::Sandbox> sandbox_;
   std::thread keeper_;
 };

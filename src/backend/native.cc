@@ -32,7 +32,8 @@ NativeOutcome Supervised(launch::Sandbox& sandbox, const plan::CompiledPlan& com
   NativeOutcome outcome{
       .result = std::move(seen.result), .accesses = std::move(seen.accesses), .left_out = seen.left_out};
   outcome.private_directory = compiled.private_directory;
-  outcome.result.appeared = plan::FindAppeared(run.policy, compiled);
+  const std::int32_t uncovered = seen.observed.uncovered;
+  outcome.result.appeared = plan::FindAppeared(run.policy, compiled, plan::PathOfStep(compiled.plan(), uncovered));
   if (seen.observed.exec_failed) outcome.exec_failed = seen.observed.exec_failed->error;
   if (seen.observed.setup_failed) {
     const plan::Report& report = *seen.observed.setup_failed;

@@ -32,9 +32,11 @@ Expected<void> CheckDescriptors(const RunOptions& options) {
 
 Expected<const Policy*> ForRun(const Policy& policy, const RunOptions& options, std::optional<Policy>& own) {
   const bool shorter = options.wall_ns < policy.limits.wall_ns;
-  if (!shorter && options.workdir.empty() && options.environment.empty()) return &policy;
+  const bool less_time = options.cpu_time_ns < policy.limits.cpu_time_ns;
+  if (!shorter && !less_time && options.workdir.empty() && options.environment.empty()) return &policy;
   own = policy;
   if (shorter) own->limits.wall_ns = options.wall_ns;
+  if (less_time) own->limits.cpu_time_ns = options.cpu_time_ns;
   if (!options.workdir.empty()) own->Workdir(options.workdir);
   for (const auto& [name, value] : options.environment) {
     std::erase_if(own->environment.set, [&](const auto& variable) { return variable.first == name; });

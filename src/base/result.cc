@@ -113,7 +113,11 @@ void base::WriteJson(JsonWriter& json, const Result& result) {
   WriteJson(json, result.receipt);
   json.Key("appeared").BeginArray();
   for (const std::string& path : result.appeared) json.String(path);
-  json.EndArray().Field("message", result.message).Field("hint", result.hint).EndObject();
+  json.EndArray()
+      .Field("background", result.background)
+      .Field("message", result.message)
+      .Field("hint", result.hint)
+      .EndObject();
 }
 
 std::string ToJson(const Result& result) {

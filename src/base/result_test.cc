@@ -57,7 +57,7 @@ TEST(ToJson, OfAnEmptyResult) {
       R"({"verdict":"failed","exit_code":null,"signal":null,"stdout":"","stdout_bytes":0,"stdout_dropped":0,)"
       R"("stderr":"","stderr_bytes":0,"stderr_dropped":0,"duration_ms":0,)"
       R"("usage":{"cpu_ms":0,"memory_peak_bytes":0,"processes_peak":0,"disk_bytes":0},"denials":[],)"
-      R"("receipt":{"level":"none","backend":"","form":"","host":"","guards":[],"brought":[],"channels":[]},"appeared":[],"message":"","hint":""})");
+      R"("receipt":{"level":"none","backend":"","form":"","host":"","guards":[],"brought":[],"channels":[]},"appeared":[],"background":false,"message":"","hint":""})");
 }
 
 TEST(ToJson, OfAFullResult) {
@@ -84,7 +84,7 @@ TEST(ToJson, OfAFullResult) {
       R"("denials":[{"kind":"syscall","operation":"mount","target":"","rule":"seccomp: kernel","grant":"","count":2}],)"
       R"("receipt":{"level":"kernel","backend":"native","form":"namespaces","host":"Linux",)"
       R"("guards":[{"guard":"seccomp","state":"enforced","by":"filter","reason":""}],)"
-      R"("brought":[{"path":"/venv","why":"Python"}],"channels":[{"number":3,"name":"tools","kind":"socket"}]},"appeared":["/workspace/.envrc"],"message":"","hint":""})");
+      R"("brought":[{"path":"/venv","why":"Python"}],"channels":[{"number":3,"name":"tools","kind":"socket"}]},"appeared":["/workspace/.envrc"],"background":false,"message":"","hint":""})");
 }
 
 TEST(WriteJson, StreamsTheSameText) {

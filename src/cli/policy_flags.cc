@@ -109,6 +109,7 @@ void PolicyFlags::AddTo(CLI::App& app) {
           ->group(group);
       continue;
     }
+    if (key.flag.empty()) continue;  // No verb has a use for it.
     CLI::Option* option = AddValues(app, key.flag, values_[i], HelpOf(key));
     option->type_name(std::string(key.argument))->group(group);
     if (key.name == "files.protect") {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -145,6 +146,23 @@ int DoCommandStep(Context& context, const plan::Step& step) {
   }
 }
 
+int LowerLimits(Context& context) {
+  const struct {
+    std::uint64_t resource;
+    std::uint64_t most;
+  } limits[] = {{RLIMIT_FSIZE, context.command->file_size},
+                {RLIMIT_NOFILE, context.command->open_files},
+                {RLIMIT_CPU, context.command->cpu_seconds}};
+  for (const auto& [resource, most] : limits) {
+    plan::Step step = {};
+    step.op = plan::Op::kCommandRlimit;
+    step.value = resource;
+    step.more_value = most;
+    if (most != plan::kNoLimit && DoStep(context, step) != 0) return -1;
+  }
+  return 0;
+}
+
 // All steps of the command but exec; 0, or -1 with the failure told. A prepared one has no streams yet.
 int DoCommandSteps(Context& context, plan::Report& failure) {
   for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
@@ -159,7 +177,7 @@ int DoCommandSteps(Context& context, plan::Report& failure) {
     return -1;
   }
   if (context.umask >= 0) umask(static_cast<mode_t>(context.umask));
-  if (ResetSignals() == 0) return 0;
+  if (ResetSignals() == 0 && (!context.steward || LowerLimits(context) == 0)) return 0;
   failure.kind = plan::ReportKind::kSetupFailed;
   failure.step = static_cast<int>(context.plan.step_count) - 1;
   failure.error = errno;

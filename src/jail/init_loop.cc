@@ -67,6 +67,30 @@ void TakeOrder(const Context& context, int command) {
   }
 }
 
+// Whether the command exited and left something that is to go on. Reaps what has ended.
+bool LeavesBackground(const Context& context, int status) {
+  if (!context.steward || context.command->keeps == 0 || !WIFEXITED(status)) return false;
+  pid_t ended = 0;
+  while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0 || (ended < 0 && errno == EINTR)) {
+  }
+  return ended == 0;
+}
+
+// A steward whose command is told as ended, and which still answers for what that left: nobody else may adopt it.
+// Nobody talks to it any more; it goes with the last of them, or with init.
+[[noreturn]] void StayForBackground(Context& context, plan::Report& report) {
+  report.background = 1;
+  MeasureDisks(context, report);
+  MeasureChildren(report);
+  SendReport(context, report, -1);
+  close(context.fds[plan::kControlSlot]);
+  close(context.terminal);
+  for (;;) {
+    const pid_t ended = waitpid(-1, nullptr, 0);
+    if (ended < 0 && errno == ECHILD) _exit(0);
+  }
+}
+
 enum class Reaped { kOthers, kCommand, kLost };
 
 // Reaps all that ended. kLost: the command's status can't be had any more, so nobody can say how it ended.
@@ -148,6 +172,7 @@ void InitLoop(Context& context, int command) {
     const bool late = deadline != plan::kNoDeadline && NowNs() >= deadline;
     if (reaped == Reaped::kCommand || late) {
       report.kind = reaped == Reaped::kCommand ? plan::ReportKind::kEnded : plan::ReportKind::kDeadline;
+      if (reaped == Reaped::kCommand && LeavesBackground(context, report.status)) StayForBackground(context, report);
       Finish(context, &report);
     }
     const std::uint64_t next = deadline < context.covers_due ? deadline : context.covers_due;

@@ -15,7 +15,7 @@ constexpr std::uint64_t kThreadsNs = 500 * kMillisecond;
 
 }  // namespace
 
-LimitWatch::LimitWatch(const Sandbox& sandbox, const plan::CompiledPlan& plan, const Limits& limits)
+LimitWatch::LimitWatch(const Sandbox& sandbox, const plan::CompiledPlan& plan, const LimitsInForce& limits)
     : sandbox_(sandbox),
       plan_(plan),
       limits_(limits),
@@ -23,13 +23,18 @@ LimitWatch::LimitWatch(const Sandbox& sandbox, const plan::CompiledPlan& plan, c
       kept_(sandbox, plan, limits) {}
 
 void LimitWatch::Start(std::uint64_t now) {
-  if (plan_.counts_cpu_time && !plan_.watched.cpu_time) cpu_check_ = EarliestCpuTime(now, limits_.cpu_time_ns);
+  if (plan_.counts_cpu_time && !plan_.watched.cpu_time) cpu_check_ = EarliestCpuTime(now, limits_.first().cpu_time_ns);
   if (sandbox_.cgroup.processes_event_fd() >= 0 && sandbox_.cgroup.version() == sys::CgroupVersion::kV1) {
     forks_check_ = now + kForksNs;
   }
   tree_.Start(now);
   kept_.Start(now);
   threads_check_ = std::min(tree_.next(), kept_.next());
+}
+
+void LimitWatch::StartCommand(pid_t steward, std::uint64_t now, std::uint64_t cpu_time_ns) {
+  command_.Start(steward, now, cpu_time_ns);
+  threads_check_ = command_.next();
 }
 
 std::uint64_t LimitWatch::next() const { return std::min({cpu_check_, forks_check_, threads_check_}); }
@@ -47,11 +52,11 @@ KillReason LimitWatch::Check(std::uint64_t now) {
 
 KillReason LimitWatch::CheckCpuTime(std::uint64_t now) {
   const std::uint64_t used = sandbox_.cgroup.CpuNs();
-  if (used >= limits_.cpu_time_ns) {
+  if (used >= limits_.first().cpu_time_ns) {
     cpu_check_ = kNever;
     return KillReason::kCpuTime;
   }
-  cpu_check_ = EarliestCpuTime(now, limits_.cpu_time_ns - used);
+  cpu_check_ = EarliestCpuTime(now, limits_.first().cpu_time_ns - used);
   return KillReason::kNone;
 }
 
@@ -61,7 +66,7 @@ KillReason LimitWatch::CheckThreads(std::uint64_t now) {
   const struct {
     Looker& looker;
     LookThread& thread;
-  } all[] = {{tree_, tree_thread_}, {kept_, kept_thread_}};
+  } all[] = {{tree_, tree_thread_}, {kept_, kept_thread_}, {command_, command_thread_}};
   for (const auto& [looker, thread] : all) {
     if (const KillReason reason = thread.reason(); reason != KillReason::kNone) return reason;
     const std::uint64_t since = thread.busy_since();  // kNever is later than any now.
@@ -89,6 +94,7 @@ bool LimitWatch::ForkRefused() {
 void LimitWatch::Stop() {
   tree_thread_.Stop();
   kept_thread_.Stop();
+  command_thread_.Stop();
 }
 
 }  // namespace belljar::launch

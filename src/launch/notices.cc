@@ -14,12 +14,9 @@ bool Notices::TakeSharedMemory(const sys::SeccompListener::Call& call) {
   const auto asked = sys::SharedMemoryAsked(call);
   if (!asked || (asked->outlives && segments_ == Segments::kHosts)) return false;
   const std::uint64_t bytes = std::max(asked->bytes, kLeast);
-  if (bytes > shared_memory_left_) {
-    ++shared_memory_refused_;
-    return false;
-  }
-  shared_memory_left_ -= bytes;
-  return true;
+  if (shared_memory_ != nullptr && shared_memory_->Take(bytes)) return true;
+  ++shared_memory_refused_;
+  return false;
 }
 
 void Notices::Answer() {

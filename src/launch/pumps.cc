@@ -1,5 +1,6 @@
 #include "launch/pumps.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,8 +27,10 @@ struct Pumps::State {
   std::thread thread;
   // Signals (sys::Signal); the first is the supervisor's.
   sys::Pipe stop, news, done;
-  int cancel = -1;  ///< As of Finish. This and the next are set before `stop`.
+  int cancel = -1;  ///< As of Finish. This and the next two are set before `stop`.
   Reader reader = Reader::kHurried;
+  Writers writers = Writers::kDead;
+  std::atomic<bool> awaits_reader = false;
   std::atomic<bool> over_limit = false;
   std::atomic<bool> abandoned = false;  ///< The caller's descriptors may be anybody's by now.
   OutputCallback told;
@@ -36,6 +39,12 @@ struct Pumps::State {
 };
 
 namespace {
+
+// Of a pipe, or of what is none.
+std::uint64_t Capacity(int fd) {
+  const int size = ::fcntl(fd, F_GETPIPE_SZ);
+  return size > 0 ? static_cast<std::uint64_t>(size) : 64 * 1024;
+}
 
 constexpr int kGraceMs = 1000;  // For a thread to come back when the guest is dead: only a helper of it can hold it.
 
@@ -130,7 +139,7 @@ bool Pumps::over_limit() const { return state_->over_limit; }
 void Pumps::Work(State& state) {
   while (Turn(state)) {
   }
-  Drain(state, state.reader, state.cancel);
+  Drain(state);
   sys::Signal(state.done);
 }
 
@@ -167,17 +176,22 @@ bool Pumps::Turn(State& state) {
   return true;
 }
 
-// What the guest wrote is still in the pipes, at most their capacity.
-void Pumps::Drain(State& state, Reader reader, int cancel) {
+// What the guest wrote is still in the pipes, at most their capacity. Whoever still writes is not waited for.
+void Pumps::Drain(State& state) {
   const auto drain = [&](OutputPump& pump, Flow flow, base::UniqueFd& source) {
+    const std::uint64_t most = pump.capture().bytes() + Capacity(source.get());
     while (source.valid() && flow != Flow::kEnded && flow != Flow::kOverLimit) {
       const std::uint64_t before = pump.capture().bytes();
+      if (state.writers == Writers::kAlive && before >= most && flow != Flow::kWaitForTarget) break;
       flow = pump.Pump();
       if (flow == Flow::kWaitForTarget) {
-        if (reader == Reader::kHurried) break;
+        if (state.reader == Reader::kHurried) break;
         // A signal that the host program handles is no reason to lose the rest: it is tried again.
-        pollfd waits[] = {{pump.target(), POLLOUT, 0}, {cancel, POLLIN, 0}};
-        if ((::poll(waits, 2, -1) < 0 && errno != EINTR) || waits[1].revents != 0) break;
+        pollfd waits[] = {{pump.target(), POLLOUT, 0}, {state.cancel, POLLIN, 0}};
+        state.awaits_reader = true;
+        const int ready = ::poll(waits, 2, -1);
+        state.awaits_reader = false;
+        if ((ready < 0 && errno != EINTR) || waits[1].revents != 0) break;
       } else if (pump.capture().bytes() == before) {
         break;
       }
@@ -189,17 +203,23 @@ void Pumps::Drain(State& state, Reader reader, int cancel) {
   state.input.Reset();
 }
 
-bool Pumps::Finish(Reader reader, int cancel) {
+bool Pumps::Finish(Reader reader, int cancel, Writers writers) {
   State& state = *state_;
+  if (writers == Writers::kAlive && !state.begun && !Begin()) return false;
+  state.reader = reader;
+  state.cancel = cancel;
+  state.writers = writers;
   if (!state.begun) {
     const sys::BlockedSigpipe no_sigpipe;
-    Drain(state, reader, cancel);
+    Drain(state);
   } else if (state.thread.joinable()) {
-    state.reader = reader;
-    state.cancel = cancel;
     sys::Signal(state.stop);
     pollfd waits[] = {{state.done.read.get(), POLLIN, 0}, {cancel, POLLIN, 0}};
-    while (reader == Reader::kAwaited && ::poll(waits, 2, -1) < 0) {
+    // SECURITY: one who lives may keep the thread for as long as it likes, but not in the name of a slow reader.
+    const int patience = writers == Writers::kAlive ? kGraceMs : -1;
+    for (int ready = 0; reader == Reader::kAwaited && ready <= 0;) {
+      ready = ::poll(waits, 2, patience);
+      if (ready == 0 && !state.awaits_reader && !state.telling) break;
     }
     const std::uint64_t until = sys::NowNs() + std::uint64_t{kGraceMs} * 1'000'000;
     while (::poll(waits, 1, kGraceMs) < 0 && sys::NowNs() < until) {

@@ -24,6 +24,8 @@ namespace belljar::launch {
 
 /// Whether the rest of the output waits for who reads it.
 enum class Reader : std::uint8_t { kAwaited, kHurried };
+/// Whether somebody may still write, and hold the pipe: what is left then is what is in it now.
+enum class Writers : std::uint8_t { kDead, kAlive };
 
 class Pumps {
  public:
@@ -47,10 +49,10 @@ class Pumps {
   /// The guest wrote more than the limit to an output that is streamed. It is not read any more.
   bool over_limit() const;
 
-  /// When the guest is dead: moves what it still left in its pipes, and gives the caller's terminal back. A slow reader
-  /// is waited for or not; `cancel` (or -1) ends that when it is readable. False when the thread does not come back,
-  /// because somebody outside the sandbox holds the other end of a pipe: what it had read is lost.
-  [[nodiscard]] bool Finish(Reader reader, int cancel);
+  /// When the command is over: moves what it still left in its pipes, and gives the caller's terminal back. A slow
+  /// reader is waited for or not; `cancel` (or -1) ends that when it is readable. False when the thread does not come
+  /// back, because somebody who lives holds the other end of a pipe: what it had read is lost.
+  [[nodiscard]] bool Finish(Reader reader, int cancel, Writers writers = Writers::kDead);
   /// After Finish: what was kept of each.
   Output TakeOut();
   Output TakeErr();
@@ -60,7 +62,7 @@ class Pumps {
   static void Tell(State& state, const OutputCallback& told);
   static void Work(State& state);
   static bool Turn(State& state);
-  static void Drain(State& state, Reader reader, int cancel);
+  static void Drain(State& state);
 
   std::shared_ptr<State> state_;  ///< The thread's too: one that never comes back keeps it.
 };

@@ -93,6 +93,11 @@ Expected<Connection> Sandbox::Add(std::span<const std::uint64_t> command, const 
   Connection added;
   auto theirs = added.Open();
   if (!theirs) return std::unexpected(theirs.error());
+  // By whom a command says that it starts, its supervisor finds its steward.
+  const int yes = 1;
+  if (::setsockopt(added.control.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) {
+    return std::unexpected(sys::ErrnoError("ask who speaks for a command", errno));
+  }
   if (auto done = added.SendCommand(command); !done) return std::unexpected(done.error());
   if (auto done = added.SendStreams(Guest(), given); !done) return std::unexpected(done.error());
   const std::array<int, 1> end{theirs->get()};

@@ -32,18 +32,18 @@ constexpr std::uint64_t kStopGraceNs = 1'000 * kMillisecond;  // Before its end 
 constexpr std::uint64_t kLeaveNs = 2'000 * kMillisecond;      // After that nobody waits for what is killed.
 constexpr std::uint64_t kKillGraceNs = 6'000 * kMillisecond;  // For init to kill what it has adopted.
 constexpr std::uint64_t kNever = LimitWatch::kNever;
-constexpr std::uint64_t kSharedMemoryPart = 4;    // Of limits.memory, where nobody counts it.
 constexpr std::uint64_t kPumpsNs = kMillisecond;  // What is over by then needs no thread for its streams.
 
 enum Source : std::uint32_t { kControl, kInit, kStreams, kPumpNews, kLimitNews, kCancel, kListener, kOom, kForks };
 
 class Supervisor {
  public:
-  // Without a sandbox it is about one command of a live one, whose own supervisor has all that they share.
-  Supervisor(Sandbox* sandbox, const sys::Cgroup& cgroup, Connection& connection, const Supervised& what,
-             TraceDepth depth, LiveState* live)
+  // Without a sandbox of its own it is about one command of a live one, `where`, whose own supervisor has all that they
+  // share.
+  Supervisor(Sandbox* sandbox, const Sandbox& where, Connection& connection, const Supervised& what, TraceDepth depth,
+             LiveState* live)
       : sandbox_(sandbox),
-        cgroup_(cgroup),
+        where_(where),
         connection_(connection),
         live_(live),
         plan_(what.plan),
@@ -51,13 +51,15 @@ class Supervisor {
         options_(what.options),
         cancel_(what.cancel < 0 && what.options.cancel != nullptr ? what.options.cancel->fd() : what.cancel),
         depth_(depth),
-        epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-    if (sandbox != nullptr) limits_.emplace(*sandbox, what.plan, what.policy.limits);
-  }
+        own_limits_(what.policy.limits),
+        limits_(where, what.plan, live == nullptr ? own_limits_ : live->limits()),
+        epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+        own_shared_memory_(what.policy.limits.memory) {}
 
   Outcome Run();
 
  private:
+  bool is_command() const { return sandbox_ == nullptr; }
   bool keeps_live() const { return live_ != nullptr && sandbox_ != nullptr; }
   void WatchSandbox();
   void Watch(int fd, Source source, std::uint32_t events);
@@ -69,15 +71,17 @@ class Supervisor {
   void ReadReports();
   void HandleReport(const plan::Report& report, base::UniqueFd fd, pid_t sender);
   void StartTracing(pid_t command);
+  void WatchCpuTime(pid_t command, std::uint64_t now);
   void Kill(KillReason reason);
   std::uint64_t CheckTimers();
   void FinishStreams();
   sys::CgroupUsage LookAtLimits();
   void AddHint(Result& result, std::string_view errors) const;
+  const Policy& PolicyInForce(std::optional<Policy>& lowered) const;
   void Finish(Outcome& outcome);
 
   Sandbox* sandbox_;
-  const sys::Cgroup& cgroup_;
+  const Sandbox& where_;
   Connection& connection_;
   LiveState* live_;
   const plan::CompiledPlan& plan_;
@@ -85,10 +89,12 @@ class Supervisor {
   const RunOptions& options_;
   int cancel_;  // Readable when that is wanted; -1: never.
   TraceDepth depth_;
-  std::optional<LimitWatch> limits_;
-  std::array<bool, 2> limits_seen_{};  // Whether their threads are listened to.
+  LimitsInForce own_limits_;  // But for those of a live sandbox.
+  LimitWatch limits_;
+  std::array<bool, 3> limits_seen_{};  // Whether their threads are listened to.
   base::UniqueFd epoll_;
   Pumps pumps_;
+  SharedMemoryBudget own_shared_memory_;
   Notices notices_;
   std::unique_ptr<Tracer> tracer_;
   Observed observed_;
@@ -134,7 +140,7 @@ void Supervisor::BeginPumps() {
 
 // Their threads begin when there is something to look at.
 void Supervisor::WatchLimits() {
-  const auto fds = limits_->news_fds();
+  const auto fds = limits_.news_fds();
   for (std::size_t i = 0; i < fds.size(); ++i) {
     if (fds[i] >= 0 && !std::exchange(limits_seen_[i], true)) Watch(fds[i], kLimitNews, EPOLLIN | EPOLLONESHOT);
   }
@@ -149,6 +155,17 @@ void Supervisor::StartTracing(pid_t command) {
   }
   tracer_ = std::move(*tracer);
   (void)!::send(connection_.control.get(), "g", 1, MSG_NOSIGNAL);
+}
+
+// `command` is a child of its steward, which is one of init.
+void Supervisor::WatchCpuTime(pid_t command, std::uint64_t now) {
+  if (policy_.limits.cpu_time_ns == kUnlimited) return;
+  const pid_t steward = sys::ParentOf(command);
+  if (steward > 0 && sys::ParentOf(steward) == where_.init()) {
+    limits_.StartCommand(steward, now, policy_.limits.cpu_time_ns);
+  } else if (sys::Exists(command)) {  // It has not just ended.
+    Kill(KillReason::kLostInit);
+  }
 }
 
 void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid_t sender) {
@@ -170,7 +187,7 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
       Watch(notices_.fd(), kListener, EPOLLIN);
       return;
     case plan::ReportKind::kSocketDiag:
-      if (limits_) limits_->SeeSockets(std::move(fd));
+      if (!is_command()) limits_.SeeSockets(std::move(fd));
       return;
     case plan::ReportKind::kTraceMe: return StartTracing(sender);
     case plan::ReportKind::kStarted: {
@@ -178,7 +195,8 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
       const std::uint64_t now = sys::NowNs();
       setup_deadline_ = kNever;
       if (policy_.limits.wall_ns != kUnlimited) wall_deadline_ = now + policy_.limits.wall_ns + kWallGraceNs;
-      if (limits_) limits_->Start(now);
+      if (is_command()) return WatchCpuTime(sender, now);
+      limits_.Start(now);
       return;
     }
     case plan::ReportKind::kUncovered:
@@ -248,13 +266,10 @@ std::uint64_t Supervisor::CheckTimers() {
   }
   if (now >= leave_deadline_) left_ = true;
   if (now >= pumps_due_) BeginPumps();
-  std::uint64_t next = std::min({wall_deadline_, setup_deadline_, kill_deadline_, leave_deadline_, pumps_due_});
-  if (limits_) {
-    if (const KillReason reason = limits_->Check(now); reason != KillReason::kNone) Kill(reason);
-    WatchLimits();
-    next = std::min({next, limits_->next(), kill_deadline_});
-  }
-  return next;
+  const std::uint64_t next = std::min({wall_deadline_, setup_deadline_, kill_deadline_, leave_deadline_, pumps_due_});
+  if (const KillReason reason = limits_.Check(now); reason != KillReason::kNone) Kill(reason);
+  WatchLimits();
+  return std::min({next, limits_.next(), kill_deadline_});
 }
 
 void Supervisor::Handle(Source source, std::uint32_t events) {
@@ -286,7 +301,7 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
       }
       return;
     case kForks:
-      if (limits_->ForkRefused()) {
+      if (limits_.ForkRefused()) {
         Unwatch(sandbox_->cgroup.processes_event_fd());
         Kill(KillReason::kProcesses);
       }
@@ -299,8 +314,13 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
 void Supervisor::FinishStreams() {
   const bool by_itself = observed_.killed == KillReason::kNone && observed_.ended.has_value() &&
                          observed_.ended->kind == plan::ReportKind::kEnded;
-  const bool all = pumps_.Finish(by_itself ? Reader::kAwaited : Reader::kHurried, cancel_);
-  if (!all && observed_.killed == KillReason::kNone) observed_.killed = KillReason::kLostOutput;
+  const bool background = observed_.ended.has_value() && observed_.ended->background != 0;
+  const bool all = pumps_.Finish(by_itself ? Reader::kAwaited : Reader::kHurried, cancel_,
+                                 background ? Writers::kAlive : Writers::kDead);
+  if (all) return;
+  if (observed_.killed == KillReason::kNone) observed_.killed = KillReason::kLostOutput;
+  // SECURITY: or each further command of a guest that holds its output could leave a thread here asleep.
+  if (background) live_->Abandon(KillReason::kLostOutput);
 }
 
 // What belongs to all of it, however many commands it has.
@@ -310,7 +330,7 @@ void Supervisor::WatchSandbox() {
     notices_.Listen(std::move(sandbox_->listener));
     Watch(notices_.fd(), kListener, EPOLLIN);
   }
-  limits_->SeeSockets(std::move(sandbox_->socket_diag));
+  limits_.SeeSockets(std::move(sandbox_->socket_diag));
   const bool v1 = sandbox_->cgroup.version() == sys::CgroupVersion::kV1;
   if (sandbox_->cgroup.oom_event_fd() >= 0) {
     Watch(sandbox_->cgroup.oom_event_fd(), kOom, v1 ? EPOLLIN : EPOLLPRI);
@@ -326,10 +346,10 @@ Outcome Supervisor::Run() {
   if (options_.streams != StreamMode::kTerminal && !keeps_live()) ConnectStreams();
   if (keeps_live()) {
     setup_deadline_ = kNever;
-    limits_->Start(began_);
+    limits_.Start(began_);
   }
   if (plan_.watched.memory) {
-    notices_.AllowSharedMemory(policy_.limits.memory / kSharedMemoryPart,
+    notices_.AllowSharedMemory(live_ == nullptr ? own_shared_memory_ : live_->shared_memory(),
                                plan_.own_ipc ? Segments::kOwn : Segments::kHosts);
   }
 
@@ -361,7 +381,7 @@ Outcome Supervisor::Run() {
     }
   }
   ReadReports();
-  if (limits_) limits_->Stop();
+  limits_.Stop();
   const bool told = observed_.ended || observed_.setup_failed || observed_.exec_failed;
   if (sandbox_ == nullptr && !told) {   // The steward is gone, and with it the sandbox.
     live_->Abandon(KillReason::kNone);  // Init may know why, and its word is read by another thread.
@@ -385,20 +405,28 @@ void Supervisor::AddHint(Result& result, std::string_view errors) const {
 // What was used of the limits, by the cgroup's account; of a command nobody keeps one. When the sandbox ends because of
 // a limit, a command may be seen to fail first.
 sys::CgroupUsage Supervisor::LookAtLimits() {
-  const bool command = sandbox_ == nullptr;
   const bool fine =
       observed_.ended && observed_.ended->kind == plan::ReportKind::kEnded && observed_.ended->status == 0;
-  if (!cgroup_.valid() || (command && fine)) return {};
-  sys::CgroupUsage used = cgroup_.Usage();
+  if (!where_.cgroup.valid() || (is_command() && fine)) return {};
+  const sys::CgroupUsage used = where_.cgroup.Usage();
   observed_.oom_kills = used.oom_kills;
   observed_.processes_refused = used.processes_refused;
-  if (!command) return used;
+  if (!is_command()) return used;
   if (used.oom_kills > 0) live_->Abandon(KillReason::kMemory);
   if (used.processes_refused > 0) live_->Abandon(KillReason::kProcesses);
   const bool killed =
       observed_.ended && WIFSIGNALED(observed_.ended->status) && WTERMSIG(observed_.ended->status) == SIGKILL;
   if (killed && observed_.killed == KillReason::kNone) observed_.killed = live_->reason();
   return {};
+}
+
+// In a live sandbox limits may have been lowered meanwhile.
+const Policy& Supervisor::PolicyInForce(std::optional<Policy>& lowered) const {
+  if (live_ == nullptr) return policy_;
+  lowered = policy_;
+  lowered->limits.memory = live_->limits().memory();
+  lowered->limits.processes = live_->limits().processes();
+  return *lowered;
 }
 
 void Supervisor::Finish(Outcome& outcome) {
@@ -426,29 +454,32 @@ void Supervisor::Finish(Outcome& outcome) {
   if (observed_.killed == KillReason::kUncovered) {
     step_text = plan::PathOfStep(plan_.plan(), live_ != nullptr ? live_->uncovered() : observed_.uncovered);
   }
-  Decide(observed_, policy_, step_text, result);
+  std::optional<Policy> lowered;
+  const Policy& policy = PolicyInForce(lowered);
+  Decide(observed_, policy, step_text, result);
   if (left_ || (told && observed_.ended->left != 0)) {
     if (result.message.empty()) result.message = "the command ended";
     result.message +=
         "; a process of it is killed but has not ended yet, as when another run holds a pipe that both have";
   }
 
-  const TreeUse peak = limits_ ? limits_->peak() : TreeUse{};
+  const TreeUse& peak = limits_.peak();
   const rusage& usage = ending.usage;
   const auto micros = [](const timeval& t) { return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000 + t.tv_usec; };
   const std::uint64_t rusage_ns =
       told ? observed_.ended->cpu_ns : (micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000;
   const std::uint64_t largest =
       told ? observed_.ended->memory_peak : static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-  result.usage.cpu_ms = std::max({used.cpu_ns, rusage_ns, peak.cpu_ns}) / kMillisecond;
+  result.usage.cpu_ms = std::max({used.cpu_ns, rusage_ns, peak.cpu_ns, limits_.commands_cpu_ns()}) / kMillisecond;
   result.usage.memory_peak_bytes = used.memory_peak != 0 ? used.memory_peak : std::max(peak.memory_bytes, largest);
   // Init is ours and not counted; where only a watcher looks, a short run is over before it does.
   result.usage.processes_peak = used.processes_peak > 0 ? used.processes_peak - 1 : peak.tasks;
   if (result.usage.processes_peak == 0 && observed_.started) result.usage.processes_peak = 1;
-  result.usage.disk_bytes = limits_ ? limits_->disk_peak() : 0;
+  result.usage.disk_bytes = limits_.disk_peak();
   if (observed_.ended) {
     for (const plan::DiskUse& disk : observed_.ended->disk) result.usage.disk_bytes += disk.used_bytes;
   }
+  result.background = told && observed_.ended->background != 0;
   result.out = pumps_.TakeOut();
   result.err = pumps_.TakeErr();
   AddHint(result, options_.streams == StreamMode::kTerminal ? result.out.data : result.err.data);
@@ -457,40 +488,25 @@ void Supervisor::Finish(Outcome& outcome) {
     result.err = {.data = {}, .bytes = result.err.bytes};
   }
   notices_.AddTo(result.denials);
-  AddLimitDenials(observed_, policy_, result);
+  AddLimitDenials(observed_, policy, result);
   result.receipt = plan_.receipt;
   outcome.observed = observed_;
 }
 
 }  // namespace
 
-Expected<LiveState> LiveState::Make() {
-  auto end = CancelToken::Make();
-  auto ended = CancelToken::Make();
-  if (!end) return std::unexpected(end.error());
-  if (!ended) return std::unexpected(ended.error());
-  return LiveState(std::move(*end), std::move(*ended));
-}
-
-void LiveState::AwaitEnd() const {
-  pollfd wait{ended_.fd(), POLLIN, 0};
-  while (::poll(&wait, 1, -1) < 0 && errno == EINTR) {
-  }
-}
-
 Outcome Supervise(Sandbox& sandbox, const Supervised& what, TraceDepth depth) {
-  return Supervisor(&sandbox, sandbox.cgroup, sandbox.connection, what, depth, nullptr).Run();
+  return Supervisor(&sandbox, sandbox, sandbox.connection, what, depth, nullptr).Run();
 }
 
 void SuperviseLive(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, LiveState& live) {
   const RunOptions options{.cancel = &live.end()};
-  (void)Supervisor(&sandbox, sandbox.cgroup, sandbox.connection, {plan, policy, options}, TraceDepth::kOff, &live)
-      .Run();
+  (void)Supervisor(&sandbox, sandbox, sandbox.connection, {plan, policy, options}, TraceDepth::kOff, &live).Run();
   live.Ended(KillReason::kLostInit);
 }
 
 Outcome SuperviseCommand(const Sandbox& sandbox, Connection& connection, const Supervised& what, LiveState& live) {
-  return Supervisor(nullptr, sandbox.cgroup, connection, what, TraceDepth::kOff, &live).Run();
+  return Supervisor(nullptr, sandbox, connection, what, TraceDepth::kOff, &live).Run();
 }
 
 }  // namespace belljar::launch

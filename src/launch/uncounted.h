@@ -35,9 +35,10 @@ enum class Sockets : bool { kShared, kOwn };
 
 class UncountedWatch {
  public:
-  UncountedWatch(pid_t init, Above above, Sockets sockets, std::uint64_t memory_limit)
-      : init_(init), above_(above), sockets_(sockets), enough_(memory_limit / 2) {}
+  UncountedWatch(pid_t init, Above above, Sockets sockets) : init_(init), above_(above), sockets_(sockets) {}
 
+  /// Before the first look, and when it is another.
+  void SetMemoryLimit(std::uint64_t bytes) { enough_ = bytes / 2; }
   /// By which TCP is looked at; without it (an older kernel) its queues count as full.
   void SeeSockets(base::UniqueFd diag) { diag_ = std::move(diag); }
   /// Nothing where it can't be seen. Bounded in time, whatever the guest has open: the rest is for the next look.
@@ -56,7 +57,7 @@ class UncountedWatch {
   pid_t init_;
   Above above_;
   Sockets sockets_;
-  std::uint64_t enough_;
+  std::uint64_t enough_ = 0;
   std::uint64_t swept_at_ = 0;  ///< When all open files were looked at last.
   std::vector<pid_t> unswept_;  ///< Of the processes that there were when the last sweep began.
   int hidden_sweeps_ = 0;       ///< One after the other that found hidden processes.

@@ -25,8 +25,8 @@ std::uint64_t EarliestCpuTime(std::uint64_t now, std::uint64_t left) {
 void TreeLimits::Start(std::uint64_t now) {
   if (watched_.memory || watched_.processes) {
     next_ = now + kTreeNs;
-  } else if (watched_.cpu_time && limits_.cpu_time_ns != kUnlimited) {
-    next_ = EarliestCpuTime(now, limits_.cpu_time_ns);
+  } else if (watched_.cpu_time) {
+    next_ = EarliestCpuTime(now, limits_.first().cpu_time_ns);
   }
 }
 
@@ -37,23 +37,41 @@ KillReason TreeLimits::Look(std::uint64_t now) {
   peak_.tasks = std::max(peak_.tasks, use.tasks);
   peak_.memory_bytes = std::max(peak_.memory_bytes, use.memory_bytes);
   peak_.cpu_ns = std::max(peak_.cpu_ns, use.cpu_ns);
-  if (watched_.cpu_time && use.cpu_ns >= limits_.cpu_time_ns) return KillReason::kCpuTime;
-  if (watched_.processes && use.tasks > limits_.processes) return KillReason::kProcesses;
-  if (watched_.memory && use.memory_bytes > limits_.memory) {
+  if (watched_.cpu_time && use.cpu_ns >= limits_.first().cpu_time_ns) return KillReason::kCpuTime;
+  if (watched_.processes && use.tasks > limits_.processes()) return KillReason::kProcesses;
+  if (watched_.memory && use.memory_bytes > limits_.memory()) {
     doubts_ = true;
-    if (ProportionalMemory(sandbox_.init()) > limits_.memory) return KillReason::kMemory;
+    if (ProportionalMemory(sandbox_.init()) > limits_.memory()) return KillReason::kMemory;
     doubts_ = false;
   }
   const bool often = watched_.memory || watched_.processes;
-  next_ = often ? sys::NowNs() + kTreeNs : EarliestCpuTime(now, limits_.cpu_time_ns - use.cpu_ns);
+  next_ = often ? sys::NowNs() + kTreeNs : EarliestCpuTime(now, limits_.first().cpu_time_ns - use.cpu_ns);
   return KillReason::kNone;
 }
 
-KeptLimits::KeptLimits(const Sandbox& sandbox, const plan::CompiledPlan& plan, const Limits& limits)
+void CommandTime::Start(pid_t steward, std::uint64_t now, std::uint64_t limit_ns) {
+  steward_ = steward;
+  limit_ns_ = limit_ns;
+  next_ = EarliestCpuTime(now, limit_ns);
+}
+
+KillReason CommandTime::Look(std::uint64_t now) {
+  const auto used = CpuTimeOfTree(steward_);
+  if (!used) {
+    next_ = kNever;
+    return sys::Exists(steward_) ? KillReason::kLostInit : KillReason::kNone;  // Hidden, or gone.
+  }
+  peak_ns_ = std::max(peak_ns_, *used);
+  if (*used >= limit_ns_) return KillReason::kCpuTime;
+  next_ = EarliestCpuTime(now, limit_ns_ - *used);
+  return KillReason::kNone;
+}
+
+KeptLimits::KeptLimits(const Sandbox& sandbox, const plan::CompiledPlan& plan, const LimitsInForce& limits)
     : plan_(plan),
       limits_(limits),
       uncounted_(sandbox.init(), plan.plan().live != 0 ? Above::kStewards : Above::kInit,
-                 plan.own_network ? Sockets::kOwn : Sockets::kShared, limits.memory) {}
+                 plan.own_network ? Sockets::kOwn : Sockets::kShared) {}
 
 void KeptLimits::Start(std::uint64_t now) {
   if (plan_.watched.disk) disk_check_ = now + kDirectoryNs;
@@ -68,14 +86,15 @@ KillReason KeptLimits::Look(std::uint64_t now) {
 }
 
 KillReason KeptLimits::LookAtDisk(std::uint64_t now) {
-  const DirectoryUse use = LookAtDirectory(plan_.private_directory, limits_.disk, limits_.files);
+  const DirectoryUse use = LookAtDirectory(plan_.private_directory, limits_.first().disk, limits_.first().files);
   disk_peak_ = std::max(disk_peak_, use.bytes);
   disk_check_ = now + kDirectoryNs;
-  const bool over = use.bytes >= limits_.disk || use.files > limits_.files || !use.seen_all;
+  const bool over = use.bytes >= limits_.first().disk || use.files > limits_.first().files || !use.seen_all;
   return over ? KillReason::kDisk : KillReason::kNone;
 }
 
 KillReason KeptLimits::LookAtUncounted(std::uint64_t now) {
+  uncounted_.SetMemoryLimit(limits_.memory());
   const auto seen = uncounted_.Look(now);
   // What others hold makes the look longer: a tenth of one CPU at most goes into it, or half while memory is lost.
   const std::uint64_t then = sys::NowNs();

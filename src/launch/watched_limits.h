@@ -7,6 +7,7 @@
 
 #include <belljar/policy.h>
 
+#include "launch/limits_in_force.h"
 #include "launch/look_thread.h"
 #include "launch/sandbox.h"
 #include "launch/uncounted.h"
@@ -21,7 +22,7 @@ std::uint64_t EarliestCpuTime(std::uint64_t now, std::uint64_t left);
 /// Memory, processes and CPU time where no cgroup counts them.
 class TreeLimits final : public Looker {
  public:
-  TreeLimits(const Sandbox& sandbox, const plan::WatchedLimits& watched, const Limits& limits)
+  TreeLimits(const Sandbox& sandbox, const plan::WatchedLimits& watched, const LimitsInForce& limits)
       : sandbox_(sandbox), watched_(watched), limits_(limits) {}
   void Start(std::uint64_t now);
   KillReason Look(std::uint64_t now) override;
@@ -33,16 +34,31 @@ class TreeLimits final : public Looker {
  private:
   const Sandbox& sandbox_;
   const plan::WatchedLimits& watched_;
-  const Limits& limits_;
+  const LimitsInForce& limits_;
   std::uint64_t next_ = kNever;
   std::atomic<bool> doubts_ = false;
   TreeUse peak_;
 };
 
+/// CPU time of one command of a live sandbox: of its steward and all below it.
+class CommandTime final : public Looker {
+ public:
+  void Start(pid_t steward, std::uint64_t now, std::uint64_t limit_ns);
+  KillReason Look(std::uint64_t now) override;
+  std::uint64_t next() const override { return next_; }
+  std::uint64_t peak_ns() const { return peak_ns_; }
+
+ private:
+  pid_t steward_ = -1;
+  std::uint64_t limit_ns_ = 0;
+  std::uint64_t next_ = kNever;
+  std::uint64_t peak_ns_ = 0;
+};
+
 /// What a guest keeps that no process shows: files in its private directory, and what the kernel holds for it.
 class KeptLimits final : public Looker {
  public:
-  KeptLimits(const Sandbox& sandbox, const plan::CompiledPlan& plan, const Limits& limits);
+  KeptLimits(const Sandbox& sandbox, const plan::CompiledPlan& plan, const LimitsInForce& limits);
   void SeeSockets(base::UniqueFd diag) { uncounted_.SeeSockets(std::move(diag)); }
   void Start(std::uint64_t now);
   KillReason Look(std::uint64_t now) override;
@@ -54,7 +70,7 @@ class KeptLimits final : public Looker {
   KillReason LookAtUncounted(std::uint64_t now);
 
   const plan::CompiledPlan& plan_;
-  const Limits& limits_;
+  const LimitsInForce& limits_;
   UncountedWatch uncounted_;
   int unseen_ = 0;
   std::uint64_t disk_peak_ = 0;

@@ -90,6 +90,12 @@ std::optional<TreeUse> LookAtTree(pid_t init) {
   return use;
 }
 
+std::optional<std::uint64_t> CpuTimeOfTree(pid_t top) {
+  std::uint64_t ns = 0;
+  if (!WalkTree(top, [&](pid_t pid, std::uint64_t, int) { ns += CpuNs(pid); })) return std::nullopt;
+  return ns;
+}
+
 std::vector<pid_t> PidsOfGuest(pid_t init, Above above) {
   std::vector<pid_t> pids;
   WalkTree(init, [&](pid_t pid, std::uint64_t, int depth) {

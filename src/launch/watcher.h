@@ -20,6 +20,10 @@ struct TreeUse {
 /// what can't be watched must not run on.
 std::optional<TreeUse> LookAtTree(pid_t init);
 
+/// CPU time of a process, of all below it, and of those of them that were waited for. Nothing where it is gone or
+/// hidden.
+std::optional<std::uint64_t> CpuTimeOfTree(pid_t top);
+
 /// Whose descendants the guest's processes are. In a live sandbox only stewards are children of init: a guest's orphan
 /// falls to its steward, and a steward that is killed ends the sandbox.
 enum class Above : std::uint8_t { kInit = 1, kStewards = 2 };

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include <belljar/limit.h>
+
 namespace belljar::plan {
 
 std::uint32_t Builder::Intern(std::string_view text) {
@@ -85,6 +87,15 @@ std::vector<std::uint64_t> LayOutCommand(const CommandParts& parts) {
   head.terminal = parts.streams == Streams::kTerminal ? 1 : 0;
   head.rows = parts.rows;
   head.columns = parts.columns;
+  head.file_size = head.open_files = head.cpu_seconds = kNoLimit;
+  if (parts.own != nullptr) {
+    const Limits& limits = parts.own->limits;
+    head.keeps = parts.own->background == Background::kKeep ? 1 : 0;
+    head.file_size = limits.file_size;
+    head.open_files = limits.open_files;
+    if (limits.cpu_time_ns != kUnlimited)
+      head.cpu_seconds = limits.cpu_time_ns / 1'000'000'000 + 1;  // Of each process.
+  }
   std::size_t end = sizeof head;
   const auto place = [&](std::size_t count) {
     const std::size_t at = end;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <belljar/channel.h>
+#include <belljar/policy.h>
 
 #include "plan/launch_plan.h"
 
@@ -61,6 +62,7 @@ struct CommandParts {
   std::string_view workdir = {};  ///< Empty: that of the plan.
   Streams streams = Streams::kPipes;
   std::uint16_t rows = 0, columns = 0;  ///< Of the terminal.
+  const Policy* own = nullptr;          ///< Of a live sandbox's command: its own limits, and what it keeps.
 };
 std::vector<std::uint64_t> LayOutCommand(const CommandParts& parts);
 

@@ -88,10 +88,10 @@ void PlanCgroup(Draft& draft) {
   const sys::CgroupLayout& layout = draft.request.facts.cgroups;
   const Limits& limits = draft.request.policy.limits;
   CompiledPlan& out = draft.out;
-  out.cgroup_limits = {.memory = limits.memory,
-                       .processes = limits.processes == kUnlimited ? kUnlimited : limits.processes + 1,  // init
-                       .cpus_milli = limits.cpus_milli,
-                       .cpu_time = limits.cpu_time_ns != kUnlimited};
+  // Each command of a live sandbox has its own, which is looked at by who supervises it.
+  const bool cpu_time = limits.cpu_time_ns != kUnlimited && draft.request.command != CommandKnown::kMany;
+  out.cgroup_limits = {
+      .memory = limits.memory, .processes = TasksFor(limits), .cpus_milli = limits.cpus_milli, .cpu_time = cpu_time};
   if (layout.version != sys::CgroupVersion::kNone) {
     out.cgroup_name = "belljar-" + draft.request.run_id;
     out.cgroup_paths = sys::Cgroup::Paths(layout, out.cgroup_name, out.cgroup_limits);
@@ -105,14 +105,18 @@ void PlanCgroup(Draft& draft) {
   out.janitor_makes_network = ahead && !out.by_launcher && !out.cgroup_paths.empty();
   out.own_network = draft.own_network;
   out.watches_uncounted = limits.memory != kUnlimited;
-  out.counts_cpu_time = limits.cpu_time_ns != kUnlimited;
+  out.counts_cpu_time = cpu_time;
   out.watched = {.memory = layout.memory.empty() && limits.memory != kUnlimited,
                  .processes = layout.pids.empty() && limits.processes != kUnlimited,
-                 .cpu_time = layout.cpuacct.empty() && limits.cpu_time_ns != kUnlimited,
+                 .cpu_time = cpu_time && layout.cpuacct.empty(),
                  .disk = !draft.HasNamespaces() && limits.disk != kUnlimited};
 }
 
 }  // namespace
+
+std::uint64_t TasksFor(const Limits& limits) {
+  return limits.processes == kUnlimited ? kUnlimited : limits.processes + 1;
+}
 
 std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   if (request.command == CommandKnown::kNow) {
@@ -208,7 +212,8 @@ std::expected<SentCommand, CompileError> CompileCommand(const Request& request) 
                               .workdir = many ? std::string_view(request.policy.files.workdir) : std::string_view(),
                               .streams = request.streams,
                               .rows = request.rows,
-                              .columns = request.columns});
+                              .columns = request.columns,
+                              .own = many ? &request.policy : nullptr});
   if (sent.block.size() * sizeof(std::uint64_t) > kMostSentCommand) sent.block.clear();
   return sent;
 }

@@ -54,6 +54,12 @@ struct CompileError {
 
 std::expected<CompiledPlan, CompileError> Compile(const Request& request);
 
+/// Into the receipt of a live sandbox, for a command that has limits where the sandbox has none.
+void AddCommandsLimits(const Limits& limits, Receipt& receipt);
+
+/// limits.processes as a cgroup counts them, which sees init too.
+std::uint64_t TasksFor(const Limits& limits);
+
 /// A command apart from its sandbox.
 struct SentCommand {
   /// A CommandBlock. Empty when the command needs more than such a sandbox has: an interpreter outside the system, or

@@ -67,8 +67,10 @@ void AddLimits(Draft& draft) {
   // Where the disk limit is only watched, one file at least can't go beyond it.
   const std::uint64_t file_size = draft.out.watched.disk ? std::min(limits.file_size, limits.disk) : limits.file_size;
   if (file_size != kUnlimited) AddRlimit(draft, RLIMIT_FSIZE, file_size);
-  // Rounded up to whole seconds: a per-process net below the exact, per-sandbox limit that the parent keeps.
-  if (limits.cpu_time_ns != kUnlimited) AddRlimit(draft, RLIMIT_CPU, limits.cpu_time_ns / kSecond + 1);
+  // Rounded up to whole seconds: a per-process net below the exact, per-sandbox limit that the parent keeps. In a live
+  // sandbox each command sets its own, because init lives long.
+  const bool many = draft.request.command == CommandKnown::kMany;
+  if (limits.cpu_time_ns != kUnlimited && !many) AddRlimit(draft, RLIMIT_CPU, limits.cpu_time_ns / kSecond + 1);
   AddRlimit(draft, RLIMIT_MEMLOCK, 64 * 1024);
   AddRlimit(draft, RLIMIT_RTPRIO, 0);
   AddRlimit(draft, RLIMIT_SIGPENDING, 4096);  // Counted per user: without it a guest could take all of its caller's.

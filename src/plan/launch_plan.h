@@ -121,8 +121,13 @@ struct CommandBlock {
   std::uint32_t workdir;        ///< Offset of a path, or 0: that of the plan.
   std::uint32_t terminal;       ///< 1: its steward opens one for it, in place of streams.
   std::uint16_t rows, columns;  ///< Of that terminal; 0: nobody knows.
+  std::uint32_t keeps;          ///< 1: when it exits, what it left running goes on until the sandbox ends.
+  std::uint64_t file_size;      ///< Its own limits, of each process; kNoLimit: those that the plan sets.
+  std::uint64_t open_files;
+  std::uint64_t cpu_seconds;
 };
 inline constexpr std::uint64_t kNoDeadline = ~std::uint64_t{0};
+inline constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
 /// The largest that can be sent; others are part of their plan.
 inline constexpr std::uint32_t kMostSentCommand = 64 * 1024;
@@ -177,7 +182,8 @@ enum class ReportKind : std::uint32_t {
   kSocketDiag,   ///< carries a socket of NETLINK_SOCK_DIAG in the sandbox's network namespace
   kTraceMe,      ///< sent by the command itself, which waits to be traced; carries its credentials
   kStarted,      ///< sent by the command itself: its own program is the next that runs
-  kEnded,        ///< status, usage; of sandbox or command nothing but init or steward is left, as far as `left` is 0
+  kEnded,        ///< status, usage; of sandbox or command nothing but init or steward is left, but for `left` and
+                 ///< `background`
   kDeadline,     ///< it was ended because of wall_ns; usage, as above
   kStopped,      ///< it was ended because the parent said so; usage, as above
   kUncovered,    ///< it was ended because the mount of a step is gone: step; usage, as above
@@ -209,7 +215,8 @@ struct Report {
   std::int32_t error;         ///< errno
   std::int32_t detail;        ///< Which call of the step, counted from 0.
   std::int32_t status;        ///< As from waitpid.
-  std::uint32_t left;         ///< 1: something inside is killed, and has not ended.
+  std::uint16_t left;         ///< 1: something inside is killed, and has not ended.
+  std::uint16_t background;   ///< 1: the command left something that goes on, as its `keeps` said.
   std::uint64_t cpu_ns;       ///< Of all processes that were waited for.
   std::uint64_t memory_peak;  ///< Of the largest of them.
   DiskUse disk[kMaxDisks];

@@ -141,11 +141,14 @@ std::vector<Guarded> FindGuarded(const Policy& policy) {
   return all;
 }
 
-std::vector<std::string> FindAppeared(const Policy& policy, const CompiledPlan& plan) {
+std::vector<std::string> FindAppeared(const Policy& policy, const CompiledPlan& plan, std::string_view uncovered) {
   std::vector<std::string> paths;
   if (!plan.protects) return paths;
   std::vector<Guarded> missing;
-  std::ranges::set_difference(FindGuarded(policy), plan.guarded, std::back_inserter(missing));
+  const auto kept = [&](const Guarded& file) { return file.target != uncovered; };
+  std::vector<Guarded> guarded;
+  std::ranges::copy_if(plan.guarded, std::back_inserter(guarded), kept);
+  std::ranges::set_difference(FindGuarded(policy), guarded, std::back_inserter(missing));
   for (Guarded& file : missing) paths.push_back(std::move(file.target));
   return paths;
 }

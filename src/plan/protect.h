@@ -41,7 +41,8 @@ OtherNames FindOtherNames(const ProtectedFile& file);
 /// What of all that is protected in the policy's writable mounts is there now, whether or not it can be; sorted.
 std::vector<Guarded> FindGuarded(const Policy& policy);
 
-/// Paths inside of what should be guarded and is not, or is another file than the plan has guarded.
-std::vector<std::string> FindAppeared(const Policy& policy, const CompiledPlan& plan);
+/// Paths inside of what should be guarded and is not, or is another file than the plan has guarded; and `uncovered`,
+/// whose cover was taken away: who renames another file to it may not be done yet.
+std::vector<std::string> FindAppeared(const Policy& policy, const CompiledPlan& plan, std::string_view uncovered = {});
 
 }  // namespace belljar::plan

@@ -75,6 +75,8 @@ TEST_F(Protecting, WhatAppearedIsToldByAllNamesOfTheList) {
   Write(".git/config");
   const CompiledPlan before{.protects = true, .guarded = FindGuarded(Mounted())};
   EXPECT_TRUE(FindAppeared(Mounted(), before).empty());
+  EXPECT_EQ(FindAppeared(Mounted(), before, "/workspace/.git/config"), Names{"/workspace/.git/config"})
+      << "whoever takes its cover away may not be done yet";
   Write(".git/modules/sub/hooks/post-checkout");
   Write(".git/config.lock");
   fs::rename(root_ / ".git/config.lock", root_ / ".git/config");

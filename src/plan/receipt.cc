@@ -15,6 +15,10 @@ namespace {
 // sends one more. With this limit a guest leaves some to programs that have the customary 1024.
 constexpr std::uint64_t kMostShared = 512;
 
+constexpr char kWallBy[] = "sandbox init, and the parent behind it";
+constexpr char kCommandsCpuTimeBy[] = "RLIMIT_CPU, watcher of each command";
+constexpr char kCpuTimeGap[] = "time of children that nobody waited for is not counted";
+
 class Writer {
  public:
   explicit Writer(const Draft& draft) : draft_(draft), facts_(draft.request.facts) {}
@@ -181,7 +185,7 @@ void Writer::Limits() {
   if (limits.wall_ns == kUnlimited) {
     Off("wall limit", "unlimited in the policy");
   } else {
-    Held("wall limit", "sandbox init, and the parent behind it");
+    Held("wall limit", kWallBy);
   }
   const std::string lack = "; " + facts_.cgroups.lack;
   Limit("memory limit", limits.memory, version + "memory, watcher of record locks and socket buffers", watched.memory,
@@ -197,8 +201,9 @@ void Writer::Limits() {
   Limit("process limit", limits.processes, version + "pids", watched.processes,
         counted ? "RLIMIT_NPROC of the user namespace, watcher" : "watcher every 10 ms",
         (counted ? "told late" : "a burst between two looks is seen late") + lack);
-  Limit("cpu_time limit", limits.cpu_time_ns, version + "cpuacct", watched.cpu_time, "RLIMIT_CPU, watcher",
-        "time of children that nobody waited for is not counted" + lack);
+  const bool many = draft_.request.command == CommandKnown::kMany;
+  Limit("cpu_time limit", limits.cpu_time_ns, version + "cpuacct", many || watched.cpu_time,
+        many ? kCommandsCpuTimeBy : "RLIMIT_CPU, watcher", kCpuTimeGap + (many ? std::string() : lack));
   if (limits.cpus_milli != kUnlimited) {
     if (!draft_.out.cgroup_paths.empty() && !facts_.cgroups.cpu.empty()) {
       Held("cpus limit", version + "cpu");
@@ -230,6 +235,17 @@ Receipt WriteReceipt(const Draft& draft) {
           .guards = Writer(draft).Write(),
           // At level process all of the host is there anyway.
           .brought = draft.choice.level >= Level::kKernel ? draft.command.brought : std::vector<Brought>()};
+}
+
+void AddCommandsLimits(const Limits& limits, Receipt& receipt) {
+  for (GuardReceipt& guard : receipt.guards) {
+    if (guard.state != GuardState::kOff) continue;
+    if (guard.guard == "wall limit" && limits.wall_ns != kUnlimited) {
+      guard = {guard.guard, GuardState::kEnforced, kWallBy, {}};
+    } else if (guard.guard == "cpu_time limit" && limits.cpu_time_ns != kUnlimited) {
+      guard = {guard.guard, GuardState::kPartial, kCommandsCpuTimeBy, kCpuTimeGap};
+    }
+  }
 }
 
 }  // namespace belljar::plan

@@ -6,6 +6,7 @@ namespace belljar::policy {
 namespace {
 
 constexpr auto kLevels = std::to_array<std::string_view>({"none", "process", "kernel", "container"});
+constexpr auto kBackgrounds = std::to_array<std::string_view>({"end", "keep"});
 constexpr auto kSystems = std::to_array<std::string_view>({"usr", "none"});
 constexpr auto kModes = std::to_array<std::string_view>({"none", "allow", "full", "host"});
 
@@ -49,6 +50,17 @@ constexpr auto kKeys = std::to_array<Key>({
        return static_cast<std::uint64_t>(*p.min_level);
      },
      .set = [](Policy& p, std::uint64_t v) { p.min_level = static_cast<Level>(v); }},
+    {.name = "background",
+     .kind = Kind::kChoice,
+     .initial = "end",
+     .doc =
+         "In a live sandbox: what a command left running ends with it (end) or goes on until the sandbox closes (keep)",
+     .flag = "",  // Only the library has live sandboxes.
+     .argument = "end|keep",
+     .example = "keep",
+     .choices = kBackgrounds,
+     .get = [](const Policy& p) { return std::optional<std::uint64_t>(static_cast<std::uint64_t>(p.background)); },
+     .set = [](Policy& p, std::uint64_t v) { p.background = static_cast<Background>(v); }},
 
     {.name = "limits.wall",
      .kind = Kind::kNumber,

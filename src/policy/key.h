@@ -31,7 +31,7 @@ struct Key {
   Kind kind;
   std::string_view initial;   ///< The default in its human form; empty: unset, or an empty list.
   std::string_view doc;       ///< One sentence for --help, the schema and `policy show`.
-  std::string_view flag;      ///< Empty for files.mounts, which has two: --ro and --rw.
+  std::string_view flag;      ///< Empty for files.mounts, which has two (--ro and --rw), and where no verb needs it.
   std::string_view argument;  ///< What --help calls the flag's value.
   std::string_view example;   ///< A value that teaches the form.
 

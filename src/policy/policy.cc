@@ -50,6 +50,7 @@ std::string_view Name(NetworkMode mode) {
 
 std::string_view Name(Access access) { return access == Access::kReadOnly ? "ro" : "rw"; }
 
+std::string_view Name(Background background) { return background == Background::kEnd ? "end" : "keep"; }
 std::string_view Name(SystemFiles system) { return system == SystemFiles::kUsr ? "usr" : "none"; }
 
 Policy Policy::Profile(std::string_view name) {

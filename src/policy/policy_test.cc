@@ -84,6 +84,9 @@ TEST(Keys, ChoicesAreNamedLikeTheEnums) {
   for (const NetworkMode mode : {NetworkMode::kNone, NetworkMode::kAllow, NetworkMode::kFull, NetworkMode::kHost}) {
     EXPECT_EQ(policy::FindKey("network.mode")->choices[static_cast<std::size_t>(mode)], Name(mode));
   }
+  for (const Background background : {Background::kEnd, Background::kKeep}) {
+    EXPECT_EQ(policy::FindKey("background")->choices[static_cast<std::size_t>(background)], Name(background));
+  }
   for (const SystemFiles system : {SystemFiles::kUsr, SystemFiles::kNone}) {
     EXPECT_EQ(policy::FindKey("files.system")->choices[static_cast<std::size_t>(system)], Name(system));
   }

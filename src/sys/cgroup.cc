@@ -94,8 +94,8 @@ Expected<Cgroup> Cgroup::Create(const CgroupLayout& layout, const std::string& n
   cgroup.memory_ = Below(layout.memory, name);
   cgroup.pids_ = Below(layout.pids, name);
   if (limits.cpu_time || layout.version == CgroupVersion::kV2) cgroup.cpuacct_ = Below(layout.cpuacct, name);
-  auto limited =
-      layout.version == CgroupVersion::kV2 ? cgroup.LimitV2(limits) : cgroup.LimitV1(limits, Below(layout.cpu, name));
+  if (limits.cpus_milli != kUnlimited || layout.version == CgroupVersion::kV2) cgroup.cpu_ = Below(layout.cpu, name);
+  auto limited = layout.version == CgroupVersion::kV2 ? cgroup.LimitV2(limits) : cgroup.LimitV1(limits);
   if (!limited) return std::unexpected(limited.error());
   cgroup.memory_limited_ = limits.memory != kUnlimited;
   cgroup.processes_limited_ = limits.processes != kUnlimited;
@@ -104,7 +104,7 @@ Expected<Cgroup> Cgroup::Create(const CgroupLayout& layout, const std::string& n
   return cgroup;
 }
 
-Expected<void> Cgroup::LimitV1(const CgroupLimits& limits, const std::string& cpu) {
+Expected<void> Cgroup::LimitV1(const CgroupLimits& limits) const {
   if (!memory_.empty() && limits.memory != kUnlimited) {
     const std::string value = std::to_string(limits.memory);
     if (auto done = WriteTo(memory_ + "/memory.limit_in_bytes", value); !done) return done;
@@ -124,9 +124,9 @@ Expected<void> Cgroup::LimitV1(const CgroupLimits& limits, const std::string& cp
     if (auto done = WriteTo(pids_ + "/pids.max", std::to_string(limits.processes)); !done) return done;
   }
   if (limits.cpus_milli != kUnlimited) {
-    if (auto done = WriteTo(cpu + "/cpu.cfs_period_us", std::to_string(kPeriodUs)); !done) return done;
+    if (auto done = WriteTo(cpu_ + "/cpu.cfs_period_us", std::to_string(kPeriodUs)); !done) return done;
     const std::string quota = std::to_string(limits.cpus_milli * kPeriodUs / 1000);
-    if (auto done = WriteTo(cpu + "/cpu.cfs_quota_us", quota); !done) return done;
+    if (auto done = WriteTo(cpu_ + "/cpu.cfs_quota_us", quota); !done) return done;
   }
   return {};
 }
@@ -145,7 +145,7 @@ Expected<void> Cgroup::OpenEntry(CgroupEntry entry) {
   return {};
 }
 
-Expected<void> Cgroup::LimitV2(const CgroupLimits& limits) {
+Expected<void> Cgroup::LimitV2(const CgroupLimits& limits) const {
   if (limits.memory != kUnlimited) {
     if (auto done = WriteTo(memory_ + "/memory.max", std::to_string(limits.memory)); !done) return done;
     const std::string swap = memory_ + "/memory.swap.max";
@@ -159,7 +159,7 @@ Expected<void> Cgroup::LimitV2(const CgroupLimits& limits) {
   }
   if (limits.cpus_milli != kUnlimited) {
     const std::string quota = fmt::format("{} {}", limits.cpus_milli * kPeriodUs / 1000, kPeriodUs);
-    if (auto done = WriteTo(memory_ + "/cpu.max", quota); !done) return done;
+    if (auto done = WriteTo(cpu_ + "/cpu.max", quota); !done) return done;
   }
   return {};
 }
@@ -203,6 +203,21 @@ std::uint64_t Cgroup::CpuNs() const {
   if (cpuacct_.empty()) return 0;
   if (version_ == CgroupVersion::kV2) return ReadKeyed(cpuacct_ + "/cpu.stat", "usage_usec") * 1000;
   return FirstNumber(ReadSmallFile(cpuacct_ + "/cpuacct.usage", 64).value_or(""));
+}
+
+Expected<Cgroup::Lowered> Cgroup::Lower(const CgroupLimits& limits) const {
+  if (limits.cpus_milli != kUnlimited && cpu_.empty()) {
+    return std::unexpected(Error{.step = "lower limits.cpus",
+                                 .message = "the sandbox was made without a cgroup for it",
+                                 .hint = "give it some limits.cpus from the start"});
+  }
+  const bool v2 = version_ == CgroupVersion::kV2;
+  const auto limited = v2 ? LimitV2(limits) : LimitV1(limits);
+  // v1 does not set a limit below what is in use; v2 does, and ends processes until it holds.
+  if (!limited && limited.error().code == EBUSY) return Lowered::kMemoryInUse;
+  if (!limited) return std::unexpected(limited.error());
+  const std::uint64_t tasks = pids_.empty() ? 0 : FirstNumber(ReadSmallFile(pids_ + "/pids.current", 64).value_or(""));
+  return tasks > limits.processes ? Lowered::kProcessesInUse : Lowered::kDone;
 }
 
 CgroupUsage Cgroup::Usage() const {

@@ -62,13 +62,18 @@ class Cgroup {
   /// How many forks were refused so far; re-arms processes_event_fd().
   std::uint64_t TakeRefusedForks() const;
 
+  enum class Lowered : std::uint8_t { kDone, kMemoryInUse, kProcessesInUse };
+  /// Sets limits that are lower than those it was made with. Something else than kDone: more is in use than is allowed
+  /// now. An Error where the kernel keeps no such limit here.
+  Expected<Lowered> Lower(const CgroupLimits& limits) const;
+
   CgroupUsage Usage() const;
   std::uint64_t CpuNs() const;
   /// Removes the directories, whose processes must be gone. False when one could not be removed.
   bool Remove();
 
  private:
-  std::string memory_, pids_, cpuacct_;
+  std::string memory_, pids_, cpu_, cpuacct_;
   CgroupVersion version_ = CgroupVersion::kNone;
   std::vector<std::string> paths_;
   base::UniqueFd directory_;
@@ -81,8 +86,8 @@ class Cgroup {
   bool memory_limited_ = false;
   bool processes_limited_ = false;
 
-  Expected<void> LimitV1(const CgroupLimits& limits, const std::string& cpu);
-  Expected<void> LimitV2(const CgroupLimits& limits);
+  Expected<void> LimitV1(const CgroupLimits& limits) const;
+  Expected<void> LimitV2(const CgroupLimits& limits) const;
   Expected<void> OpenEntry(CgroupEntry entry);
   Expected<void> OpenEvents(const CgroupLimits& limits);
 };

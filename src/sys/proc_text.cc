@@ -37,6 +37,15 @@ void SkipFields(std::string_view& text, int count) {
   for (int i = 0; i < count; ++i) (void)TakeField(text);
 }
 
+// Of /proc/PID/stat, counted from 1. False where there is no name in it.
+bool SkipToField(std::string_view& text, int field) {
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string_view::npos) return false;
+  text.remove_prefix(name_end + 1);
+  SkipFields(text, field - 3);
+  return true;
+}
+
 std::uint64_t HexNumber(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
@@ -88,14 +97,16 @@ std::vector<pid_t> ChildPids(std::string_view text) {
 }
 
 std::uint64_t CpuTicks(std::string_view text) {
-  constexpr int kFirst = 14;
-  const std::size_t name_end = text.rfind(')');
-  if (name_end == std::string_view::npos) return 0;
-  text.remove_prefix(name_end + 1);
-  SkipFields(text, kFirst - 3);
+  if (!SkipToField(text, 14)) return 0;
   std::uint64_t ticks = 0;
   for (int field = 0; field < 4; ++field) ticks += TakeNumber(text);
   return ticks;
+}
+
+pid_t ParentPid(std::string_view text) {
+  constexpr std::uint64_t kMostPid = 1U << 22;
+  const std::uint64_t pid = SkipToField(text, 4) ? TakeNumber(text) : 0;
+  return pid > kMostPid ? 0 : static_cast<pid_t>(pid);
 }
 
 std::uint64_t ResidentPages(std::string_view text) {

@@ -29,6 +29,9 @@ std::vector<pid_t> ChildPids(std::string_view text);
 /// may hold anything, parentheses and line breaks included.
 std::uint64_t CpuTicks(std::string_view text);
 
+/// Field 4 of /proc/PID/stat: the parent, or 0.
+pid_t ParentPid(std::string_view text);
+
 /// The second field of /proc/PID/statm.
 std::uint64_t ResidentPages(std::string_view text);
 

@@ -14,6 +14,11 @@ TEST(ProcText, NamesOfProcessesHoldAnything) {
   EXPECT_EQ(CpuTicks("42 (a\nb) c)" + rest), 26U);
   EXPECT_EQ(CpuTicks("42 (cat) S 1 2"), 0U);
   EXPECT_EQ(CpuTicks(""), 0U);
+  EXPECT_EQ(ParentPid("42 (cat) S 7 8 9"), 7);
+  EXPECT_EQ(ParentPid("42 (a) S 9 (b) R 7 8"), 7);
+  EXPECT_EQ(ParentPid("42 (cat) S -7"), 0);
+  EXPECT_EQ(ParentPid("42 (cat) S 99999999999"), 0);
+  EXPECT_EQ(ParentPid("42"), 0);
 }
 
 TEST(ProcText, Children) {

@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include "sys/files.h"
+#include "sys/proc_text.h"
 
 #ifdef __SANITIZE_THREAD__
 extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);
@@ -101,6 +102,10 @@ BlockedSigpipe::~BlockedSigpipe() {
 }
 
 bool IsOpen(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
+
+bool Exists(pid_t pid) { return ::kill(pid, 0) == 0 || errno != ESRCH; }
+
+pid_t ParentOf(pid_t pid) { return ParentPid(ReadSmallFile(fmt::format("/proc/{}/stat", pid), 4096).value_or("")); }
 
 int SendSignal(int pidfd, int signal) {
   return static_cast<int>(::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0));

@@ -53,6 +53,12 @@ bool IsOpen(int fd);
 
 int SendSignal(int pidfd, int signal);
 
+/// Whether there is such a process, seen or not. Another one may have its number by now.
+bool Exists(pid_t pid);
+
+/// 0 where that can't be seen.
+pid_t ParentOf(pid_t pid);
+
 /// Where this program's argument and environment strings lie; both null when unknown.
 struct ArgumentArea {
   char* begin = nullptr;

@@ -40,10 +40,12 @@ def test_example(command, expected, tmp_path):
     assert normal(done.stdout + done.stderr) == normal(expected)
 
 
-def test_cpp_example():
-    """Compiled from the README (tests/CMakeLists.txt); what it prints is in its comments."""
-    code = re.search(r"^```cpp\n(.*?)^```", README.read_text(), re.M | re.S)[1]
+@pytest.mark.parametrize("document,count", [("README.md", 4), ("docs/live.md", 5)])
+def test_cpp_example(document, count):
+    """Compiled from the document (tests/CMakeLists.txt); what it prints is in its comments."""
+    path = README.parent / document
+    code = re.search(r"^```cpp\n(.*?)^```", path.read_text(), re.M | re.S)[1]
     expected = [word for line in code.splitlines() if "cout" in line for word in line.partition("// ")[2].split(", ")]
-    done = subprocess.run([harness.guest("readme_example")], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([harness.guest(f"{path.stem.lower()}_example")], capture_output=True, text=True, timeout=120)
     assert (done.stdout.split(), done.stderr) == (expected, "")
-    assert len(expected) == 4
+    assert len(expected) == count

@@ -82,7 +82,8 @@ def test_level_process_refuses_read_only_mounts(shared):
 def test_result_has_every_field():
     result = run_json("--", "/bin/true")
     assert list(result) == ["verdict", "exit_code", "signal", "stdout", "stdout_bytes", "stdout_dropped", "stderr", "stderr_bytes",
-                            "stderr_dropped", "duration_ms", "usage", "denials", "receipt", "appeared", "message", "hint"]
+                            "stderr_dropped", "duration_ms", "usage", "denials", "receipt", "appeared", "background", "message",
+                            "hint"]
     assert set(result["usage"]) == {"cpu_ms", "memory_peak_bytes", "processes_peak", "disk_bytes"}
     receipt = result["receipt"]
     assert (receipt["level"], receipt["backend"], receipt["form"]) == ("kernel", "native", "namespaces")

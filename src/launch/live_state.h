@@ -1,0 +1,59 @@
+// launch/live_state.h: what those who supervise a live sandbox and its commands tell each other. By any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include <belljar/error.h>
+#include <belljar/run.h>
+
+#include "launch/limits_in_force.h"
+#include "launch/notices.h"
+#include "launch/verdict.h"
+
+namespace belljar::launch {
+
+class LiveState {
+ public:
+  static Expected<std::unique_ptr<LiveState>> Make(const Limits& limits);
+  LiveState(const LiveState&) = delete;
+  LiveState& operator=(const LiveState&) = delete;
+  /// Why the sandbox ended, as far as that is known: the first that was noted.
+  KillReason reason() const { return reason_; }
+  void Note(KillReason reason) {
+    KillReason none = KillReason::kNone;
+    reason_.compare_exchange_strong(none, reason);
+  }
+  /// Which step's mount is gone, where that is why.
+  std::int32_t uncovered() const { return uncovered_; }
+  void NoteUncovered(std::int32_t step) {
+    uncovered_ = step;
+    Note(KillReason::kUncovered);
+  }
+  /// Has the sandbox ended. With kNone its init may still say why.
+  void Abandon(KillReason reason) {
+    Note(reason);
+    end_.Cancel();
+  }
+  const CancelToken& end() const { return end_; }
+  /// Nothing of it is left.
+  void Ended(KillReason reason) {
+    Note(reason);
+    ended_.Cancel();
+  }
+  void AwaitEnd() const;
+  LimitsInForce& limits() { return limits_; }
+  SharedMemoryBudget& shared_memory() { return shared_memory_; }
+
+ private:
+  LiveState(CancelToken end, CancelToken ended, const Limits& limits)
+      : end_(std::move(end)), ended_(std::move(ended)), limits_(limits), shared_memory_(limits.memory) {}
+  CancelToken end_, ended_;
+  std::atomic<KillReason> reason_ = KillReason::kNone;
+  std::atomic<std::int32_t> uncovered_ = -1;
+  LimitsInForce limits_;
+  SharedMemoryBudget shared_memory_;
+};
+
+}  // namespace belljar::launch
