@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/hidden.h"
 #include "plan/sections.h"
 #include "sys/files.h"
 
@@ -85,6 +86,8 @@ class FileView {
 
  private:
   std::expected<void, CompileError> Protect(const Mount& mount, int slot);
+  std::expected<void, CompileError> HideNamed();
+  std::expected<void, CompileError> CheckHidden(const std::string& path) const;
   void HoldFast(const Mount& outer, std::string_view target, int slot);
   void Hide(const std::string& path, Cover cover) {
     builder_.Add(Op::kMask,
@@ -96,11 +99,7 @@ class FileView {
   Builder& builder_;
   std::vector<std::string> made_;
   std::vector<std::string> held_;
-  struct Bound {
-    std::string source;
-    std::string target;
-  };
-  std::vector<Bound> bound_;  ///< In the order in which they are mounted.
+  std::vector<Shown> bound_;  ///< In the order in which they are mounted.
   std::vector<std::string> kernel_mounts_;
   bool has_covers_ = false;
 };

@@ -8,6 +8,8 @@
 
 #include "base/printable.h"
 #include "plan/file_view.h"
+#include "plan/hidden.h"
+#include "plan/pattern.h"
 #include "plan/protect.h"
 
 namespace belljar::plan {
@@ -145,13 +147,37 @@ std::expected<void, CompileError> FileView::Mounts() {
       if (auto done = Protect(mount, slot); !done) return done;
     }
   }
-  for (const std::string& path : policy.files.hide) {
-    for (const Mount& mount : mounts) {
-      if (mount.access == Access::kReadOnly || !sys::IsWithin(path, mount.target)) continue;
-      return std::unexpected(Mistake("hide " + path, mount.target + " is writable, so the guest could move it away",
-                                     "mount that part of it read-only, or do not mount it"));
+  return HideNamed();
+}
+
+std::expected<void, CompileError> FileView::HideNamed() {
+  std::vector<std::string> kernel = kernel_mounts_;
+  kernel.insert(kernel.end(), kKernelTrees.begin(), kKernelTrees.end());
+  for (const std::string& name : draft_.request.policy.files.hide) {
+    const bool pattern = std::ranges::any_of(Parts(name), IsPattern);
+    std::expected<std::vector<std::string>, CompileError> found = std::vector{name};
+    if (pattern) found = FindHidden(name, bound_, kernel);
+    if (!found) return std::unexpected(found.error());
+    for (const std::string& path : *found) {
+      if (auto good = CheckHidden(path); !good) return good;
+      Hide(path, Cover::kWhatFits);
     }
-    Hide(path, Cover::kWhatFits);
+  }
+  return {};
+}
+
+std::expected<void, CompileError> FileView::CheckHidden(const std::string& path) const {
+  for (const Mount& mount : draft_.request.policy.files.mounts) {
+    if (mount.target == path) {
+      return std::unexpected(
+          Mistake("hide " + path, "it is mounted and hidden at once", "remove the mount or the hiding"));
+    }
+    if (mount.access == Access::kReadOnly || !sys::IsWithin(path, mount.target)) continue;
+    return std::unexpected(Mistake("hide " + path, mount.target + " is writable, so the guest could move it away",
+                                   "mount that part of it read-only, or do not mount it"));
+  }
+  if (sys::IsWithin(draft_.workdir, path)) {
+    return std::unexpected(Mistake("hide " + path, "the workdir is in it", "choose another workdir or hide less"));
   }
   return {};
 }
@@ -160,11 +186,11 @@ std::expected<void, CompileError> FileView::Mounts() {
 // nothing can bring it back: each place is covered where the mount that shows it in the end has it.
 void FileView::HideKernelMounts() {
   for (std::size_t i = 0; i < bound_.size(); ++i) {
-    const Bound& bound = bound_[i];
+    const Shown& bound = bound_[i];
     const std::string source = bound.source == "/" ? "" : bound.source;
     const auto hide = [&](const std::string& at, Cover cover) {
       const std::string path = bound.target + at.substr(source.size());
-      const auto covers = [&](const Bound& later) { return sys::IsWithin(path, later.target); };
+      const auto covers = [&](const Shown& later) { return sys::IsWithin(path, later.target); };
       if (std::any_of(bound_.begin() + static_cast<std::ptrdiff_t>(i) + 1, bound_.end(), covers)) return;
       Hide(path, cover);
     };

@@ -1,7 +1,5 @@
 #include "plan/protect.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -9,6 +7,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "plan/pattern.h"
 #include "policy/protect.h"
 
 namespace belljar::plan {
@@ -16,8 +15,6 @@ namespace {
 
 constexpr std::size_t kMostEntries = 10'000;  // Of a directory that a pattern is looked for in.
 constexpr std::size_t kMostNames = 262'144;   // All patterns together.
-
-bool IsPattern(std::string_view part) { return part.find_first_of("*?[") != std::string_view::npos; }
 
 class Finder {
  public:
@@ -62,7 +59,7 @@ class Finder {
     const auto entries = sys::ListDirectory(directory.source, kMostEntries);
     if (!entries) return Add(found_.unsearched, directory);
     for (const std::string& entry : *entries) {
-      if (::fnmatch(std::string(part).c_str(), entry.c_str(), 0) == 0) go_on(entry);
+      if (Matches(part, entry)) go_on(entry);
     }
   }
 

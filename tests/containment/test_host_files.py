@@ -64,6 +64,20 @@ def test_hide_beneath_a_writable_mount_is_refused(victim):
         mistake(belljar("--rw", f"{victim}:/data", "--hide", hidden, "--", "/bin/true"), hidden, "/data")
 
 
+def test_hide_by_pattern(tmp_path):
+    """What the pattern names is empty wherever it is, and behind links that it names; its neighbours are not."""
+    data = tmp_path / "data"
+    for name in ("key.pem", "a/key.pem", "a/b/key.pem", "a/key.pub", "a/other"):
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_text("secret\n")
+    (data / "link.pem").symlink_to("a/other")
+    look = ["--ro", f"{data}:/data", "--", "/bin/sh", "-c", "cd /data; cat key.pem a/key.pem a/b/key.pem link.pem a/key.pub"]
+    assert belljar(*look).stdout == "secret\n" * 5, "the control"
+    assert belljar("--hide", "/data/**/*.pem", *look).stdout == "secret\n"
+    assert belljar("--hide", "/data/a/*.pem", *look).stdout == "secret\n" * 4
+    mistake(belljar("--rw", f"{data}:/data", "--hide", "/data/**/a/*.pem", "--", "/bin/true"), "/data/a/key.pem", "writable")
+
+
 def test_hide_beneath_a_read_only_mount(victim):
     done = belljar("--ro", f"{victim}:/data", "--hide", "/data/sub", "--hide", "/data/file", "--", "/bin/sh", "-c",
                    "ls -A /data/sub; cat /data/file /data/sub/file; mv /data/sub /data/other; cat /data/other/file; echo end")
