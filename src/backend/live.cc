@@ -17,6 +17,8 @@
 namespace belljar::backend {
 namespace {
 
+constexpr std::size_t kMostRemembered = 16'384;
+
 Result Over(const launch::LiveState& state, const Policy& policy, const plan::CompiledPlan& plan) {
   launch::Observed observed;
   const auto reason = state.reason();
@@ -117,12 +119,12 @@ Expected<Live::Begun> Live::Begin(const std::vector<std::string>& argv, const Ru
   return begun;
 }
 
-// Each is told once, by the first command that ends then.
+// Each is told once (as far as that can be remembered), by the first command that ends then.
 void Live::TellAppeared(const Policy& policy, Result& result) {
   for (std::string& path : plan::FindAppeared(policy, plan_, plan::PathOfStep(plan_.plan(), state_->uncovered()))) {
     const std::lock_guard lock(appeared_mutex_);
-    if (std::ranges::find(appeared_, path) != appeared_.end()) continue;
-    appeared_.push_back(path);
+    if (appeared_.contains(path)) continue;
+    if (appeared_.size() < kMostRemembered) appeared_.insert(path);
     result.appeared.push_back(std::move(path));
   }
 }

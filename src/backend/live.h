@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <unordered_set>
 #include <vector>
 
 #include <belljar/caller.h>
@@ -70,7 +71,7 @@ class Live {
   sys::HostFacts facts_;
   plan::CompiledPlan plan_;
   std::mutex appeared_mutex_;
-  std::vector<std::string> appeared_;  ///< Guarded by appeared_mutex_: what was told.
+  std::unordered_set<std::string> appeared_;  ///< Guarded by appeared_mutex_: what was told.
   std::unique_ptr<launch::LiveState> state_;
   std::optional<launch::Sandbox> sandbox_;
   std::thread keeper_;

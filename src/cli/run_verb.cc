@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,8 +79,12 @@ void PrintEnding(const Result& result, Details details) {
     text = fmt::format("belljar: {} after {:.0f} ms: {}\n", Name(result.verdict), result.duration_ms,
                        base::Printable(result.message));
   }
-  for (const std::string& path : result.appeared) {
+  constexpr std::size_t kMostTold = 20;
+  for (const std::string& path : std::span(result.appeared).first(std::min(result.appeared.size(), kMostTold))) {
     text += fmt::format("belljar: {} is new: look at it before a tool of yours executes it\n", base::Printable(path));
+  }
+  if (result.appeared.size() > kMostTold) {
+    text += fmt::format("belljar: so are {} more, which --json lists\n", result.appeared.size() - kMostTold);
   }
   if (details == Details::kShown) text += TraceTable(result);
   if (details == Details::kShown && !result.hint.empty()) text += fmt::format("belljar: hint: {}\n", result.hint);

@@ -18,6 +18,8 @@ namespace {
 // What the kernel shows of the host: no mount brings it inside.
 constexpr std::array kKernelTrees = {"/proc", "/sys", "/dev"};
 
+constexpr std::size_t kMostProtected = 4'096;  // In one mount. Each is a mount of its own.
+
 }  // namespace
 
 CompileError Mistake(std::string step, std::string message, std::string hint) {
@@ -81,6 +83,10 @@ std::expected<void, CompileError> FileView::Protect(const Mount& mount, int slot
   }
   if (!files.unsearched.empty()) {
     return refuse(files.unsearched, "it holds too many names to look through, or can't be read");
+  }
+  if (files.present.size() > kMostProtected) {
+    return refuse(files.present,
+                  fmt::format("with {} others it is more than can be protected one by one", files.present.size() - 1));
   }
   draft_.out.protects = true;
   for (const ProtectedFile& file : files.present) {

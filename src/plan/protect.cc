@@ -14,7 +14,9 @@ namespace belljar::plan {
 namespace {
 
 constexpr std::size_t kMostEntries = 10'000;  // Of a directory that a pattern is looked for in.
-constexpr std::size_t kMostNames = 262'144;   // All patterns together.
+constexpr std::size_t kMostNames = 262'144;   // To look at, all patterns together.
+constexpr std::size_t kMostFound = 16'384;    // Of those that are there, or were named as they are.
+constexpr std::size_t kMostTold = 1'000;
 
 class Finder {
  public:
@@ -40,15 +42,23 @@ class Finder {
     return file;
   }
 
+  // SECURITY: what is kept is bounded, since a guest may have made all of it. Of a name that is not there, and that
+  // only a pattern has, no more is of interest than a link on the way to it.
+  void Name(ProtectedFile file) {
+    const bool guessed = file.status.kind == sys::FileKind::kAbsent && IsPattern(file.pattern);
+    if (guessed && FirstOddPart(file).status.kind != sys::FileKind::kSymlink) return;
+    named_.push_back(std::move(file));
+  }
+
   // Collects all names that a pattern stands for on the host now; without a pattern in it, the name itself.
   void Expand(const std::string& pattern, const std::string& done, std::string_view rest) {
     const std::string_view part = rest.substr(0, rest.find('/'));
     rest.remove_prefix(std::min(part.size() + 1, rest.size()));
     const auto go_on = [&](std::string_view name) {
       const std::string path = done.empty() ? std::string(name) : done + "/" + std::string(name);
-      if (named_.size() >= kMostNames) return Add(found_.unsearched, At("", pattern));
+      if (++looked_ > kMostNames || named_.size() >= kMostFound) return Add(found_.unsearched, At("", pattern));
       if (rest.empty()) {
-        named_.push_back(At(path, pattern));
+        Name(At(path, pattern));
       } else {
         Expand(pattern, path, rest);
       }
@@ -97,6 +107,7 @@ class Finder {
 
   const Policy& policy_;
   const Mount& mount_;
+  std::size_t looked_ = 0;
   std::vector<ProtectedFile> named_;
   std::set<std::string> meant_;  // Of those.
   std::set<std::tuple<const void*, std::string, std::string>> added_;
@@ -147,6 +158,15 @@ std::vector<std::string> FindAppeared(const Policy& policy, const CompiledPlan& 
   std::ranges::copy_if(plan.guarded, std::back_inserter(guarded), kept);
   std::ranges::set_difference(FindGuarded(policy), guarded, std::back_inserter(missing));
   for (Guarded& file : missing) paths.push_back(std::move(file.target));
+  const auto depth = [](const std::string& path) { return std::ranges::count(path, '/'); };
+  while (paths.size() > kMostTold) {
+    const auto deepest = depth(*std::ranges::max_element(paths, {}, depth));
+    for (std::string& path : paths) {
+      if (depth(path) == deepest) path.resize(path.rfind('/'));
+    }
+    std::ranges::sort(paths);
+    paths.erase(std::ranges::unique(paths).begin(), paths.end());
+  }
   return paths;
 }
 

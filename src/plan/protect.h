@@ -42,7 +42,8 @@ OtherNames FindOtherNames(const ProtectedFile& file);
 std::vector<Guarded> FindGuarded(const Policy& policy);
 
 /// Paths inside of what should be guarded and is not, or is another file than the plan has guarded; and `uncovered`,
-/// whose cover was taken away: who renames another file to it may not be done yet.
+/// whose cover was taken away: who renames another file to it may not be done yet. Very many are told by the
+/// directories that they are in.
 std::vector<std::string> FindAppeared(const Policy& policy, const CompiledPlan& plan, std::string_view uncovered = {});
 
 }  // namespace belljar::plan

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
+
 #include "policy/protect.h"
 
 namespace belljar::plan {
@@ -101,6 +103,17 @@ TEST_F(Protecting, TooMuchToLookThroughIsTold) {
   Write(".git/modules/a/config");
   for (int i = 0; i < 10'001; ++i) fs::create_directory(root_ / ".git/modules" / std::to_string(i));
   EXPECT_TRUE(Has(Find(Mounted()).unsearched, ".git/modules"));
+}
+
+// A guest may make as many as it likes, and is not to be waited for.
+TEST_F(Protecting, VeryManyAreToldByTheirDirectories) {
+  const CompiledPlan before{.protects = true, .guarded = FindGuarded(Mounted())};
+  Write(".envrc");
+  for (int i = 0; i < 2'000; ++i) Write(fmt::format(".git/modules/{}/sub{}/config", i % 20, i));
+  const std::vector<std::string> told = FindAppeared(Mounted(), before);
+  EXPECT_EQ(told.size(), 21U);
+  EXPECT_EQ(told[0], "/workspace/.envrc");
+  EXPECT_EQ(told[1], "/workspace/.git/modules/0");
 }
 
 TEST_F(Protecting, LinksAreTold) {
