@@ -105,6 +105,7 @@ Expected<Live::Begun> Live::Begin(const std::vector<std::string>& argv, const Ru
     begun.over = Over(*state_, *begun.policy, plan_);
     return begun;
   }
+  begun.running = std::make_unique<launch::LiveState::Running>(*state_);
   auto connection = sandbox_->Add(command->block, Attach(options));
   if (connection) {
     begun.connection = std::move(*connection);
@@ -134,6 +135,7 @@ Result Live::Finish(Begun& begun, const RunOptions& options, int cancel) {
   const Policy& policy = begun.own_policy ? *begun.own_policy : *begun.policy;
   const launch::Supervised what{plan_, policy, options, cancel};
   Result result = launch::SuperviseCommand(*sandbox_, begun.connection, what, *state_).result;
+  begun.running.reset();
   result.receipt.channels = std::move(begun.channels);
   plan::AddCommandsLimits(policy.limits, result.receipt);
   TellAppeared(policy, result);

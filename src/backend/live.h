@@ -41,6 +41,7 @@ class Live {
     std::shared_ptr<const Policy> policy = {};  ///< The sandbox's, as it was then.
     std::optional<Policy> own_policy = {};
     std::vector<ChannelReceipt> channels = {};
+    std::unique_ptr<launch::LiveState::Running> running = {};
     launch::Connection connection = {};
     std::optional<Result> over = {};
   };

@@ -25,8 +25,10 @@ struct Context {
   int proc = -1;                                 ///< The host's /proc, until the command starts.
   int landlock = -1;                             ///< Ruleset under construction.
   int terminal = -1;                             ///< The terminal's slave end, as standard streams of the command.
+  int terminals = -1;                            ///< A filesystem of them, for those of commands.
   int channels[plan::kMaxChannels] = {};         ///< Of the command, as it has them until it execs.
   int mounts = -1;                               ///< The sandbox's table of mounts, where covers are watched.
+  bool covered = false;                          ///< There are covers that the host can take away.
   unsigned covers = 0;                           ///< How many of them held when last looked at.
   std::uint64_t covers_due = plan::kNoDeadline;  ///< When to look at them again.
   int signals = -1;                              ///< signalfd of SIGCHLD and SIGTERM.

@@ -55,6 +55,7 @@ int WatchCovers(Context& context) {
   if (context.mounts < 0) return -1;
   context.detail = 1;
   const Covers covers = LookAtAll(context.plan);
+  context.covered = true;
   context.covers_due = 0;
   if (covers.gone < 0 && covers.closed < 0) return 0;
   errno = ESTALE;
@@ -64,7 +65,7 @@ int WatchCovers(Context& context) {
 // What was closed to an init without privileges from its first look on is closed to a guest, too. Of what is closed
 // later it takes the worst for granted.
 bool CoversHold(Context& context, plan::Report& report) {
-  if (context.mounts < 0) return true;
+  if (!context.covered) return true;
   const std::uint64_t now = NowNs();
   if (now < context.covers_due) return true;
   context.covers_due = now + kBetweenLooksNs;

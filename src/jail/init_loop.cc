@@ -167,7 +167,7 @@ void InitLoop(Context& context, int command) {
     const Reaped reaped = Reap(command, &report.status);
     if (reaped == Reaped::kLost) Finish(context, nullptr);
     // SECURITY: a command that has seen what was covered does not get away with it by ending first.
-    if (reaped == Reaped::kCommand && context.mounts >= 0) context.covers_due = 0;
+    if (reaped == Reaped::kCommand) context.covers_due = 0;
     if (!CoversHold(context, report)) Finish(context, &report);
     const bool late = deadline != plan::kNoDeadline && NowNs() >= deadline;
     if (reaped == Reaped::kCommand || late) {

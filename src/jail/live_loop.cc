@@ -16,7 +16,7 @@ namespace {
 
 int BecomeSteward(Context& context) {
   close(context.signals);
-  close(context.mounts);  // That is init's to watch.
+  close(context.mounts);  // That is init's to watch; a steward looks when its command ends.
   context.mounts = -1;
   context.covers_due = plan::kNoDeadline;
   context.signals = WatchSignals();

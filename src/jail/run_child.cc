@@ -25,6 +25,7 @@ int DoStep(Context& context, const plan::Step& step) {
     case plan::Op::kDevice:
     case plan::Op::kProc:
     case plan::Op::kDevpts:
+    case plan::Op::kTerminals:
     case plan::Op::kMaskSource:
     case plan::Op::kMask:
     case plan::Op::kReadOnly:

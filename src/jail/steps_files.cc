@@ -167,9 +167,18 @@ int Proc(Context& context, const plan::Step& step) {
   return MountNew(context, step, "proc", kOptions, kFlags);
 }
 
+constexpr uint64_t kTerminalFlags = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+
 // Every devpts mount is an instance of its own since Linux 4.7: the host's terminals are not in it.
 int Devpts(Context& context, const plan::Step& step) {
-  return MountNew(context, step, "devpts", plan::Text(context.plan, step.more), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  return MountNew(context, step, "devpts", plan::Text(context.plan, step.more), kTerminalFlags);
+}
+
+// SECURITY: who can name a terminal can read what is typed there, stop its output and have it send signals. The
+// commands of a live sandbox are one user; so the terminals that stewards make have no name inside.
+int Terminals(Context& context, const plan::Step& step) {
+  context.terminals = NewFilesystem(context, "devpts", plan::Text(context.plan, step.more), kTerminalFlags);
+  return context.terminals < 0 ? -1 : 0;
 }
 
 int MaskSource(Context& context, const char* path) {
@@ -326,6 +335,7 @@ int DoFileStep(Context& context, const plan::Step& step) {
       return mknodat(context.root, Relative(text), S_IFCHR | 0666, static_cast<dev_t>(step.value));
     case plan::Op::kProc: return Proc(context, step);
     case plan::Op::kDevpts: return Devpts(context, step);
+    case plan::Op::kTerminals: return Terminals(context, step);
     case plan::Op::kMaskSource: return MaskSource(context, text);
     case plan::Op::kMask: return Mask(context, step);
     case plan::Op::kReadOnly: return ReadOnly(context, text);

@@ -138,7 +138,7 @@ int CloseForeign(Context& context) {
 }
 
 int CloseFds(Context& context) {
-  int keep[] = {context.fds[plan::kControlSlot], context.landlock, context.terminal, context.mounts};
+  int keep[] = {context.fds[plan::kControlSlot], context.landlock, context.terminal, context.terminals, context.mounts};
   if (CloseAllBut(keep, sizeof keep / sizeof *keep, 0) != 0) return -1;
   context.root = -1;
   context.proc = -1;
@@ -149,7 +149,8 @@ int CloseFds(Context& context) {
 
 int OpenTerminal(Context& context) {
   // The terminal is one of the sandbox's own devpts: the guest never holds a descriptor of the caller's terminal.
-  const int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  constexpr int kFlags = O_RDWR | O_NOCTTY | O_CLOEXEC;
+  const int master = context.terminals < 0 ? open("/dev/ptmx", kFlags) : openat(context.terminals, "ptmx", kFlags);
   if (master < 0) return -1;
   int unlock = 0;
   context.detail = 1;

@@ -44,6 +44,20 @@ class LiveState {
   }
   void AwaitEnd() const;
   LimitsInForce& limits() { return limits_; }
+  /// A command that is handed over, from before that until all is known of it.
+  class Running {
+   public:
+    explicit Running(LiveState& live) : live_(live) { ++live_.running_; }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+    ~Running() { --live_.running_; }
+
+   private:
+    LiveState& live_;
+  };
+  void NoteBackground() { background_ = true; }
+  /// Of a command whose processes have ended: whether there may be others in the sandbox, who have what it gave away.
+  bool others() const { return running_ > 1 || background_; }
   SharedMemoryBudget& shared_memory() { return shared_memory_; }
 
  private:
@@ -52,6 +66,8 @@ class LiveState {
   CancelToken end_, ended_;
   std::atomic<KillReason> reason_ = KillReason::kNone;
   std::atomic<std::int32_t> uncovered_ = -1;
+  std::atomic<int> running_ = 0;
+  std::atomic<bool> background_ = false;
   LimitsInForce limits_;
   SharedMemoryBudget shared_memory_;
 };

@@ -204,7 +204,10 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
         observed_.killed = KillReason::kUncovered;
         observed_.uncovered = report.step;
       }
-      if (keeps_live()) live_->NoteUncovered(report.step);
+      if (live_ != nullptr) {
+        live_->NoteUncovered(report.step);
+        if (is_command()) live_->Abandon(KillReason::kUncovered);
+      }
       [[fallthrough]];
     case plan::ReportKind::kEnded:
     case plan::ReportKind::kDeadline:
@@ -314,13 +317,14 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
 void Supervisor::FinishStreams() {
   const bool by_itself = observed_.killed == KillReason::kNone && observed_.ended.has_value() &&
                          observed_.ended->kind == plan::ReportKind::kEnded;
-  const bool background = observed_.ended.has_value() && observed_.ended->background != 0;
+  if (observed_.ended.has_value() && observed_.ended->background != 0) live_->NoteBackground();
+  const bool others = is_command() && live_->others();
   const bool all = pumps_.Finish(by_itself ? Reader::kAwaited : Reader::kHurried, cancel_,
-                                 background ? Writers::kAlive : Writers::kDead);
+                                 others ? Writers::kAlive : Writers::kDead);
   if (all) return;
   if (observed_.killed == KillReason::kNone) observed_.killed = KillReason::kLostOutput;
   // SECURITY: or each further command of a guest that holds its output could leave a thread here asleep.
-  if (background) live_->Abandon(KillReason::kLostOutput);
+  if (is_command()) live_->Abandon(KillReason::kLostOutput);
 }
 
 // What belongs to all of it, however many commands it has.

@@ -81,6 +81,7 @@ Texts DescribeFiles(const LaunchPlan& plan, const Step& step) {
     case Op::kDevice: return {fmt::format("make device {}", text), "one of six that tell and keep nothing"};
     case Op::kProc: return {fmt::format("fresh proc at {}", text), "shows the sandbox's processes only"};
     case Op::kDevpts: return {fmt::format("fresh terminals at {}", text), "the host's terminals are out of reach"};
+    case Op::kTerminals: return {"fresh terminals without a name inside", "no command can open another one's terminal"};
     case Op::kMaskSource:
       return {fmt::format("mount an empty directory at {}", text),
               "nothing there, and a cover for what must not be seen"};

@@ -35,6 +35,7 @@ enum class Op : std::uint16_t {
   kDevice,       ///< text: path, value: its number
   kProc,         ///< text: target
   kDevpts,       ///< text: target, more: options as above
+  kTerminals,    ///< more: options as above; for the commands of a live sandbox, and mounted nowhere
   kMaskSource,   ///< text: path of an empty, unreadable directory that is mounted there and covers others
   kMask,         ///< text: path, value: Cover, more: path of the mask source; absent is fine but for kPresent
   kReadOnly,     ///< text: path of a mount that becomes read-only

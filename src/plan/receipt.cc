@@ -15,6 +15,10 @@ namespace {
 // sends one more. With this limit a guest leaves some to programs that have the customary 1024.
 constexpr std::uint64_t kMostShared = 512;
 
+// What a thread may wait for at once (profiles/kernel.seccomp), and what the kernel keeps for it at most.
+constexpr std::uint64_t kMostPolled = 2047;
+constexpr double kBytesPerPolledFile = 200;
+
 constexpr char kWallBy[] = "sandbox init, and the parent behind it";
 constexpr char kCommandsCpuTimeBy[] = "RLIMIT_CPU, watcher of each command";
 constexpr char kCpuTimeGap[] = "time of children that nobody waited for is not counted";
@@ -163,6 +167,14 @@ std::string Writer::MemoryGap() const {
     return "locks of open files are not counted without a filter of system calls";
   if (draft_.request.policy.network.mode == NetworkMode::kHost) {
     return "replies and connections that wait in sockets are not counted in the host's network";
+  }
+  // Both unlimited is more than fits, so in floating point.
+  const belljar::Limits& limits = draft_.request.policy.limits;
+  const double waits = static_cast<double>(limits.processes) *
+                       static_cast<double>(std::min(limits.open_files, kMostPolled)) * kBytesPerPolledFile;
+  if (waits > static_cast<double>(limits.memory) / 2) {
+    return "threads that wait in poll() for many files are not counted: fewer limits.processes or limits.open_files "
+           "bound that";
   }
   return {};
 }

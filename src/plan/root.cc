@@ -149,13 +149,11 @@ void FileView::Devices() {
     builder_.Add(Op::kMaskSource, {.text = kMaskSource});
   }
   const std::string owner = std::to_string(draft_.Owner());  // Of the terminal that init opens, too.
-  builder_.Add(Op::kDevpts, {.text = "/dev/pts",
-                             .more = Options({{"ptmxmode", "0666"},
-                                              {"mode", "0620"},
-                                              {"uid", owner},
-                                              {"gid", owner},
-                                              // Of those that all instances share, other sandboxes want some too.
-                                              {"max", "64"}})});
+  // Of those that all instances share, other sandboxes want some too.
+  const std::string options =
+      Options({{"ptmxmode", "0666"}, {"mode", "0620"}, {"uid", owner}, {"gid", owner}, {"max", "64"}});
+  builder_.Add(Op::kDevpts, {.text = "/dev/pts", .more = options});
+  if (draft_.request.command == CommandKnown::kMany) builder_.Add(Op::kTerminals, {.more = options});
 }
 
 void FileView::Proc() {

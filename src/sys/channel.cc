@@ -47,6 +47,15 @@ Expected<std::string> KindOfChannel(int fd) {
       std::ranges::find(kKernelFilesystems, static_cast<std::int64_t>(filesystem.f_type)) != kKernelFilesystems.end()) {
     return refuse("it is an object of the kernel");
   }
+  // SECURITY: the guest can open it again by /proc/self/fd, with all rights that the file gives: no mount and no rule of
+  // Landlock is on the way to one that has no name anywhere.
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  const bool writable = seals >= 0 && status.st_nlink == 0 && (seals & F_SEAL_WRITE) == 0;
+  if (writable && (flags & O_ACCMODE) != O_RDWR) {
+    return std::unexpected(Error{.step = fmt::format("hand over descriptor {}", fd),
+                                 .message = "it is a memory file that the guest could open again for writing",
+                                 .hint = "seal it first with F_SEAL_WRITE, or open it for both"});
+  }
   return "file";
 }
 
