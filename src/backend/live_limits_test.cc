@@ -182,6 +182,34 @@ TEST_F(LiveLimits, SharedMemoryOfAllCommandsTogetherIsLimited) {
   EXPECT_LT(had, 6);
 }
 
+// Nor does another command that has got its output from it, whether it fills it or holds it.
+TEST_F(LiveLimits, AnotherCommandCanNotHoldTheResult) {
+  for (const std::string keep : {"while True: os.write(fd, b'x' * 65536)",
+                                 "a, b = socket.socketpair(); open('/tmp/holds', 'w'); "
+                                 "ctypes.CDLL(None).splice(a.fileno(), None, fd, None, 1, 0)"}) {
+    Open(Policy().Wall("600s"));
+    auto keeper = sandbox_->Start(
+        Python("import os, socket, ctypes\n"
+               "s = socket.socket(socket.AF_UNIX); s.bind('/tmp/socket'); s.listen(); open('/tmp/listens', 'w')\n"
+               "c, _ = s.accept(); fd = socket.recv_fds(c, 1, 1)[1][0]; open('/tmp/holds', 'w')\n" +
+               keep));
+    ASSERT_TRUE(keeper);
+    const RunOptions slow{
+        .on_output = [](OutputStream, std::string_view) { std::this_thread::sleep_for(milliseconds(1)); }};
+    const Result result = Run(Python("import os, socket, time\n"
+                                     "while not os.path.exists('/tmp/listens'): time.sleep(0.01)\n"
+                                     "s = socket.socket(socket.AF_UNIX); s.connect('/tmp/socket')\n"
+                                     "socket.send_fds(s, [b'x'], [1])\n"
+                                     "while not os.path.exists('/tmp/holds'): time.sleep(0.01)\n"
+                                     "time.sleep(0.1)\n"),
+                              slow);
+    EXPECT_TRUE(result.verdict == Verdict::kExited || result.verdict == Verdict::kFailed) << result.message;
+    EXPECT_TRUE(result.verdict == Verdict::kFailed || !keeper->over()) << "it was not waited for";
+    keeper->Cancel();
+    sandbox_.reset();
+  }
+}
+
 TEST_F(LiveLimits, TightenedLimitsHold) {
   const Policy policy = Policy().Wall("600s").Memory("512M").Processes("64");
   Open(policy);

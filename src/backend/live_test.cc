@@ -243,6 +243,29 @@ TEST(LiveSandbox, EndsWhenTheHostTakesACoverAway) {
   std::filesystem::remove_all(project);
 }
 
+// Moved away, its cover goes along, and nobody is told. A command that has used that does not get away with it by
+// ending before somebody looks.
+TEST(LiveSandbox, ACommandCanNotUseALostCoverAndEnd) {
+  char path[] = "/tmp/belljar-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(path), nullptr);
+  const std::filesystem::path project(path);
+  std::ofstream(project / ".envrc") << "mine";
+  auto engine = Engine::Open();
+  ASSERT_TRUE(engine);
+  auto sandbox = engine->Open(Policy().Wall("600s").ReadWrite(project, "/workspace"));
+  ASSERT_TRUE(sandbox) << sandbox.error().Text();
+  auto waiting =
+      sandbox->Start(Shell("touch /tmp/runs; until echo theirs > /workspace/.envrc; do :; done 2> /dev/null"));
+  ASSERT_TRUE(waiting);
+  ASSERT_TRUE(sandbox->Run(Shell("while [ ! -e /tmp/runs ]; do sleep 0.01; done"))->ok());
+  std::filesystem::rename(project / ".envrc", project / "backup");
+  EXPECT_EQ(waiting->Wait().verdict, Verdict::kFailed);
+  EXPECT_NE(waiting->Wait().message.find("/workspace/.envrc"), std::string::npos) << waiting->Wait().message;
+  EXPECT_EQ(waiting->Wait().appeared, std::vector<std::string>{"/workspace/.envrc"});
+  EXPECT_EQ(sandbox->Run({"/bin/true"})->verdict, Verdict::kFailed);
+  std::filesystem::remove_all(project);
+}
+
 TEST(LiveSandbox, RefusesWhatItsCommandsCannotHave) {
   auto engine = Engine::Open();
   ASSERT_TRUE(engine);

@@ -79,7 +79,10 @@ void ReapStewards(Context& context) {
   int status = 0;
   pid_t ended = 0;
   while ((ended = waitpid(-1, &status, WNOHANG)) > 0 || (ended < 0 && errno == EINTR)) {
-    if (ended > 0 && status != 0) Finish(context, nullptr);
+    if (ended <= 0 || status == 0) continue;
+    plan::Report report = {};
+    report.kind = plan::ReportKind::kSurvivors;
+    Finish(context, &report);
   }
 }
 

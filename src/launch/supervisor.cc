@@ -209,6 +209,9 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
         if (is_command()) live_->Abandon(KillReason::kUncovered);
       }
       [[fallthrough]];
+    case plan::ReportKind::kSurvivors:
+      if (keeps_live()) live_->Note(KillReason::kSurvivors);
+      [[fallthrough]];
     case plan::ReportKind::kEnded:
     case plan::ReportKind::kDeadline:
     case plan::ReportKind::kStopped:

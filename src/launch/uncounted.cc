@@ -20,11 +20,16 @@ namespace {
 constexpr std::uint64_t kSocketBytes = 4096;  // The socket itself and a packet, where it was made by no process.
 constexpr std::uint64_t kLockBytes = 256;     // struct file_lock is 200 to 216.
 constexpr std::uint64_t kMostLocks = 16'384;
+constexpr std::uint64_t kMostWaitedFor = 131'072;  // As many as default limits allow; some 20 MB.
+constexpr std::uint64_t kMostSockets = 32'768;     // More take longer to look at than a look may last.
+constexpr std::uint64_t kTimeWaitBytes = 288;
+constexpr std::uint64_t kCrowd = 16;           // Part of what is the host's before it is short of it.
 constexpr std::uint64_t kMostPolled = 65'536;  // A host of 512 MiB lets one user have twice as many.
 // All that one user namespace may have is 8,192, but each descriptor of an instance tells of all of them again, and the
 // kernel takes 2 µs for each.
 constexpr std::uint64_t kMostMarks = 16 * 8192;
-constexpr std::uint64_t kLookNs = 5'000'000;  // At open files, at one look.
+constexpr std::uint64_t kListNs = 300'000'000;  // For one list of sockets.
+constexpr std::uint64_t kLookNs = 5'000'000;    // At open files, at one look.
 // Where only the payload of TCP is told: the least that the kernel spends on a byte of it, which may have a packet of
 // its own.
 constexpr std::uint64_t kPerTcpByte = 1280;
@@ -79,6 +84,20 @@ std::uint64_t LargestSocket() {
   return largest;
 }
 
+// What a protocol may have in all network namespaces together before the kernel saves on it.
+struct HostPool {
+  std::uint64_t bytes = 0;
+  bool IsShort(std::uint64_t used_pages) const {
+    return bytes != 0 && used_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) > bytes;
+  }
+};
+
+// The first of three numbers of pages. Not shown where /proc/sys is not the host's: then nobody can say.
+HostPool PoolOf(const char* protocol) {
+  const auto text = sys::ReadSmallFile(fmt::format("/proc/sys/net/ipv4/{}_mem", protocol), 64);
+  return {text ? sys::FirstNumber(*text) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0};
+}
+
 std::uint64_t QueuedTcpBytes(std::string_view line) {
   return std::min(sys::QueuedBytes(line) * kPerTcpByte, LargestSocket());
 }
@@ -90,7 +109,8 @@ std::uint64_t MostOrphans() {
 }
 
 bool TooMany(const Uncounted& found) {
-  return found.locks > kMostLocks || found.polled > kMostPolled || found.marks > kMostMarks;
+  return found.locks > kMostLocks || found.polled > kMostPolled || found.marks > kMostMarks ||
+         found.waited_for > kMostWaitedFor;
 }
 
 }  // namespace
@@ -100,21 +120,56 @@ bool UncountedWatch::LookAtSockets(Uncounted& seen) const {
   const auto summary = sys::ReadSmallFile(net + "sockstat", 4096);
   if (!summary) return false;
   const std::uint64_t count = sys::KeyedNumber(*summary, "sockets: used");
-  // The lists are slow to read, whoever's they are: not before there is something to find.
-  if (count == 0 || (count <= enough_ / LargestSocket() && count <= MostOrphans())) return true;
+  seen.sockets = count;
   std::uint64_t& bytes = seen.socket_bytes;
-  bytes = count * kSocketBytes;
+  bytes = sys::SocketNumber(*summary, "TCP", "tw") * kTimeWaitBytes;
+  static const HostPool tcp_pool = PoolOf("tcp");
+  static const HostPool udp_pool = PoolOf("udp");
+  const bool short_of_tcp = tcp_pool.IsShort(sys::SocketNumber(*summary, "TCP", "mem"));
+  const bool short_of_udp = udp_pool.IsShort(sys::SocketNumber(*summary, "UDP", "mem"));
+  // The lists are slow to read, whoever's they are: not before there is something to find.
+  const bool few = count <= enough_ / LargestSocket() && count <= MostOrphans();
+  if (count == 0 || count > kMostSockets || (few && !short_of_tcp && !short_of_udp)) return true;
+  bytes += count * kSocketBytes;
   const auto add = [&](const char* name, std::uint64_t (*queued)(std::string_view)) {
-    if (bytes > enough_) return;
-    (void)ForEachLine(net + name, [&](std::string_view line) { return (bytes += queued(line)) <= enough_; });
+    const std::uint64_t before = bytes;
+    if (bytes > enough_) return before;
+    // Lists of UDP that grow while they are read may have no end: the next look finds that there are too many.
+    const std::uint64_t deadline = sys::NowNs() + kListNs;
+    (void)ForEachLine(net + name, [&](std::string_view line) {
+      return (bytes += queued(line)) <= enough_ && sys::NowNs() < deadline;
+    });
+    return bytes - before;
   };
   add("netlink", sys::QueuedNetlinkBytes);
-  for (const char* name : {"udp", "udp6"}) add(name, sys::QueuedBytes);
-  if (const auto tcp = sys::LookAtTcp(diag_)) {
-    bytes += tcp->bytes;
-    seen.orphans = tcp->orphans;
+  const std::uint64_t udp = add("udp", sys::QueuedBytes) + add("udp6", sys::QueuedBytes);
+  std::uint64_t tcp = 0;
+  if (const auto use = sys::LookAtTcp(diag_)) {
+    bytes += tcp = use->bytes;
+    seen.orphans = use->orphans;
   } else {
-    for (const char* name : {"tcp", "tcp6"}) add(name, QueuedTcpBytes);
+    tcp = add("tcp", QueuedTcpBytes) + add("tcp6", QueuedTcpBytes);
+  }
+  seen.crowds_host = (short_of_tcp && tcp > tcp_pool.bytes / kCrowd) || (short_of_udp && udp > udp_pool.bytes / kCrowd);
+  return true;
+}
+
+// Adds for how many files the threads of a process wait. False when the time was up before all were seen. Of one that
+// hides, its memory alone is not seen: whoever counts it sees that more is used.
+bool UncountedWatch::SweepThreads(pid_t pid, std::uint64_t deadline) {
+  constexpr std::size_t kMost = 1U << 20;
+  const std::string tasks = fmt::format("/proc/{}/task/", pid);
+  std::vector<pid_t> threads;
+  for (const std::string& name : sys::ListDirectory(tasks, kMost).value_or(std::vector<std::string>())) {
+    threads.push_back(std::atoi(name.c_str()));
+  }
+  std::ranges::sort(threads);
+  for (const pid_t thread : threads) {
+    if (thread <= swept_thread_) continue;
+    const auto call = sys::ReadSmallFile(fmt::format("{}{}/syscall", tasks, thread), 256);
+    if (call) found_.waited_for += sys::PolledAtOnce(*call);
+    swept_thread_ = thread;
+    if (TooMany(found_) || sys::NowNs() >= deadline) return false;
   }
   return true;
 }
@@ -122,6 +177,7 @@ bool UncountedWatch::LookAtSockets(Uncounted& seen) const {
 // Adds what the open files of one process have to what was found. False when the time was up before all were seen.
 // Threads share their open files (profiles/kernel.seccomp sees to it), but the first of them may have ended.
 bool UncountedWatch::SweepProcess(pid_t pid, std::uint64_t deadline) {
+  if (!SweepThreads(pid, deadline)) return false;
   constexpr std::size_t kMost = 1U << 20;
   const auto list = [&](const std::string& path) {
     auto names = sys::ListDirectory(path, kMost);
@@ -138,7 +194,7 @@ bool UncountedWatch::SweepProcess(pid_t pid, std::uint64_t deadline) {
     for (const int fd : open) {
       if (fd <= swept_fd_) continue;
       (void)ForEachLine(files + std::to_string(fd), [&](std::string_view line) {
-        if (sys::IsRecordLock(line)) ++found_.locks;
+        if (sys::IsLock(line)) ++found_.locks;
         if (sys::IsPolledFile(line)) ++found_.polled;
         if (sys::IsInotifyMark(line)) ++found_.marks;
         return !TooMany(found_);
@@ -167,6 +223,7 @@ bool UncountedWatch::LookAtFiles(std::uint64_t now, Uncounted& seen) {
     unswept_ = tree;
     found_ = {};
     swept_fd_ = -1;
+    swept_thread_ = 0;
   }
   std::ranges::sort(tree);  // A pid of somebody who is gone may be anybody's by now.
   const std::uint64_t deadline = sys::NowNs() + kLookNs;
@@ -174,11 +231,13 @@ bool UncountedWatch::LookAtFiles(std::uint64_t now, Uncounted& seen) {
     if (std::ranges::binary_search(tree, unswept_.back()) && !SweepProcess(unswept_.back(), deadline)) break;
     unswept_.pop_back();
     swept_fd_ = -1;
+    swept_thread_ = 0;
   }
   seen.hidden = hidden_sweeps_ >= kMostHidden;
   seen.locks = found_.locks;
   seen.polled = found_.polled;
   seen.marks = found_.marks;
+  seen.waited_for = found_.waited_for;
   if (unswept_.empty()) {
     hidden_sweeps_ = found_.hidden ? hidden_sweeps_ + 1 : 0;
     swept_at_ = now;
@@ -196,7 +255,8 @@ std::optional<Uncounted> UncountedWatch::Look(std::uint64_t now) {
 
 KillReason UncountedWatch::Judge(const Uncounted& seen) const {
   if (seen.hidden) return KillReason::kLostInit;
-  if (TooMany(seen) || seen.orphans > MostOrphans()) return KillReason::kObjects;
+  if (TooMany(seen) || seen.orphans > MostOrphans() || seen.sockets > kMostSockets) return KillReason::kObjects;
+  if (seen.crowds_host) return KillReason::kCrowdsHost;
   return seen.socket_bytes + seen.locks * kLockBytes > enough_ ? KillReason::kUncounted : KillReason::kNone;
 }
 

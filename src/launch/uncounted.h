@@ -5,6 +5,8 @@
 // test_hoards.py). These are not, neither by v1 nor by v2: record locks, replies that wait in netlink sockets, and what
 // waits in connections that nobody has accepted yet, or in a datagram that is not sent off yet.
 //
+// The memory that TCP and UDP may have is one for the whole host, whatever namespace its sockets are in.
+//
 // Entries of epoll are charged, but also counted for the whole user, who may be the caller: one guest could take them
 // all, and with millions of them its processes take seconds to end.
 #pragma once
@@ -23,11 +25,14 @@ namespace belljar::launch {
 
 struct Uncounted {
   std::uint64_t socket_bytes = 0;  ///< In the buffers of sockets other than unix ones. 0 while they are few.
-  std::uint64_t locks = 0;         ///< Record locks. 0 when they were not looked at.
-  std::uint64_t polled = 0;        ///< Entries of epoll. 0 when they were not looked at.
-  std::uint64_t marks = 0;         ///< Lines about inotify that had to be read. As above.
-  std::uint64_t orphans = 0;       ///< TCP connections that were closed and are not done. 0 while they are few.
-  bool hidden = false;             ///< There are processes whose open files can't be looked at.
+  std::uint64_t sockets = 0;
+  bool crowds_host = false;  ///< Of what TCP, or UDP, may have on the host much is this guest's, and little is left.
+  std::uint64_t locks = 0;   ///< Of files. 0 when they were not looked at.
+  std::uint64_t polled = 0;  ///< Entries of epoll. 0 when they were not looked at.
+  std::uint64_t waited_for = 0;  ///< Files, by all threads that sleep in poll() and select(). As above.
+  std::uint64_t marks = 0;       ///< Lines about inotify that had to be read. As above.
+  std::uint64_t orphans = 0;     ///< TCP connections that were closed and are not done. 0 while they are few.
+  bool hidden = false;           ///< There are processes whose open files can't be looked at.
 };
 
 /// Whose network the guest is in: of a shared one nobody can tell which sockets are the guest's.
@@ -52,6 +57,7 @@ class UncountedWatch {
  private:
   bool LookAtSockets(Uncounted& seen) const;
   bool LookAtFiles(std::uint64_t now, Uncounted& seen);
+  bool SweepThreads(pid_t pid, std::uint64_t deadline);
   bool SweepProcess(pid_t pid, std::uint64_t deadline);
 
   pid_t init_;
@@ -62,6 +68,7 @@ class UncountedWatch {
   std::vector<pid_t> unswept_;  ///< Of the processes that there were when the last sweep began.
   int hidden_sweeps_ = 0;       ///< One after the other that found hidden processes.
   int swept_fd_ = -1;           ///< Of the last of them, the last descriptor that was.
+  pid_t swept_thread_ = 0;      ///< The same of its threads.
   bool grows_ = false;          ///< The kernel's memory, since the last sweep.
   base::UniqueFd diag_;
   Uncounted found_;                               ///< What their open files had.

@@ -51,10 +51,16 @@ void SetKilled(KillReason reason, const Policy& policy, Result& result) {
     case KillReason::kObjects:
       result.verdict = Verdict::kOutOfMemory;
       result.message =
-          "made the kernel keep more than 16,384 record locks, 65,536 entries of epoll, a quarter of the host's "
-          "orphaned "
-          "TCP connections, or descriptors of inotify with 131,072 watches in all; no policy allows more, since other "
-          "programs of its user share them: use fewer";
+          "made the kernel keep more than 16,384 locks of files, 65,536 entries of epoll, 32,768 sockets, a quarter of "
+          "the host's orphaned TCP connections, descriptors of inotify with 131,072 watches in all, or threads that "
+          "wait "
+          "in poll() for 131,072 files; no policy allows more, since other programs share them: use fewer";
+      return;
+    case KillReason::kCrowdsHost:
+      result.verdict = Verdict::kOutOfMemory;
+      result.message =
+          "had much in the buffers of its sockets while the host ran short of what all network namespaces share "
+          "(net.ipv4.tcp_mem, udp_mem); no policy allows that: read what is sent, or use smaller buffers";
       return;
     case KillReason::kProcesses:
       result.verdict = Verdict::kProcessLimit;
@@ -80,6 +86,12 @@ void SetKilled(KillReason reason, const Policy& policy, Result& result) {
       result.message =
           "it was replaced, moved or removed on the host, which takes its cover away (protected, hidden, or a mount "
           "inside another one); so the sandbox was ended";
+      return;
+    case KillReason::kSurvivors:
+      result.verdict = Verdict::kFailed;
+      result.message =
+          "a command of this sandbox could not be ended (a process of it is killed but has not ended, as when another "
+          "command holds a pipe that both have), or its steward was killed; so the sandbox was ended";
       return;
     case KillReason::kLostOutput:
       result.verdict = Verdict::kFailed;

@@ -19,14 +19,16 @@ enum class KillReason : std::uint8_t {
   kWall,
   kCpuTime,
   kMemory,
-  kUncounted,  ///< Of what the kernel holds for it and no cgroup counts.
-  kObjects,    ///< More record locks, entries of epoll or the like than a run may have, whatever its policy.
+  kUncounted,   ///< Of what the kernel holds for it and no cgroup counts.
+  kObjects,     ///< More record locks, entries of epoll or the like than a run may have, whatever its policy.
+  kCrowdsHost,  ///< Of what TCP or UDP may have on the host it has much, and little is left.
   kProcesses,
   kDisk,
   kOutput,
   kCancelled,
   kUncovered,   ///< The host took away what hid or kept something.
   kLostInit,    ///< Init did not answer.
+  kSurvivors,   ///< A command of a live sandbox, or its steward, could not be ended in order.
   kLostOutput,  ///< It ended by itself, and what it wrote can't be had.
   kUntraced,    ///< It was to be traced and can't be.
 };

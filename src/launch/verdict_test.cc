@@ -63,7 +63,7 @@ TEST(Verdict, MemoryThatNoCgroupCounts) {
 TEST(Verdict, ObjectsThatNoPolicyAllows) {
   const Result result = Judge({.killed = KillReason::kObjects, .started = true});
   EXPECT_EQ(result.verdict, Verdict::kOutOfMemory);
-  EXPECT_NE(result.message.find("16,384 record locks"), std::string::npos);
+  EXPECT_NE(result.message.find("16,384 locks of files"), std::string::npos);
   EXPECT_EQ(result.message.find("--memory"), std::string::npos) << "more memory would not help";
 }
 

@@ -58,7 +58,8 @@ std::expected<void, CompileError> CheckArgv(const std::vector<std::string>& argv
   return {};
 }
 
-std::expected<std::vector<ChannelReceipt>, CompileError> CheckChannels(std::span<const Channel> channels) {
+std::expected<std::vector<ChannelReceipt>, CompileError> CheckChannels(const Request& request) {
+  const std::span<const Channel> channels = request.channels;
   const auto wrong = [](std::string step, std::string message, std::string hint) {
     return std::unexpected(CompileError{
         Fault::kCaller, Error{.step = std::move(step), .message = std::move(message), .hint = std::move(hint)}});
@@ -79,6 +80,11 @@ std::expected<std::vector<ChannelReceipt>, CompileError> CheckChannels(std::span
     }
     auto kind = sys::KindOfChannel(channel.fd);
     if (!kind) return std::unexpected(CompileError{Fault::kCaller, kind.error()});
+    // SECURITY: by /proc/self/fd the guest could open it again, for more than it was opened for.
+    const bool rules = request.facts.landlock_abi > 0 || request.policy.level < Level::kKernel;
+    if (*kind == "file" && !rules && !sys::IsReadWrite(channel.fd)) {
+      return wrong(step, "without Landlock the guest could open that file again for writing", "hand over a pipe");
+    }
     receipts.push_back({.number = channel.number, .name = channel.name, .kind = std::move(*kind)});
   }
   return receipts;
@@ -122,7 +128,7 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   if (request.command == CommandKnown::kNow) {
     if (auto good = CheckArgv(request.argv); !good) return std::unexpected(good.error());
   }
-  auto channels = CheckChannels(request.channels);
+  auto channels = CheckChannels(request);
   if (!channels) return std::unexpected(channels.error());
   const Policy& policy = request.policy;
   auto choice = ChooseForm(policy, request.facts);
@@ -183,7 +189,7 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
 
 std::expected<SentCommand, CompileError> CompileCommand(const Request& request) {
   if (auto good = CheckArgv(request.argv); !good) return std::unexpected(good.error());
-  auto channels = CheckChannels(request.channels);
+  auto channels = CheckChannels(request);
   if (!channels) return std::unexpected(channels.error());
   SentCommand sent{.block = {}, .channels = std::move(*channels)};
   Draft draft{.request = request,

@@ -187,6 +187,7 @@ enum class ReportKind : std::uint32_t {
                  ///< `background`
   kDeadline,     ///< it was ended because of wall_ns; usage, as above
   kStopped,      ///< it was ended because the parent said so; usage, as above
+  kSurvivors,    ///< a live sandbox was ended because nobody answers for what one of its commands left
   kUncovered,    ///< it was ended because the mount of a step is gone: step; usage, as above
 };
 

@@ -17,7 +17,9 @@ constexpr std::uint64_t kMostShared = 512;
 
 // What a thread may wait for at once (profiles/kernel.seccomp), and what the kernel keeps for it at most.
 constexpr std::uint64_t kMostPolled = 2047;
+constexpr double kMostWaitedFor = 131'072;  // All threads together (launch/uncounted.cc), but for a moment.
 constexpr double kBytesPerPolledFile = 200;
+constexpr double kBytesPerMessage = 144 * 1024;  // What a thread has in the kernel that waits to send it.
 
 constexpr char kWallBy[] = "sandbox init, and the parent behind it";
 constexpr char kCommandsCpuTimeBy[] = "RLIMIT_CPU, watcher of each command";
@@ -51,6 +53,7 @@ class Writer {
   void Namespaces();
   void Filters();
   void Limits();
+  void NameTerminals();
   std::string MemoryGap() const;
   void Limit(const char* guard, std::uint64_t value, const std::string& cgroup, bool watched, const char* watched_by,
              const std::string& gap);
@@ -170,10 +173,11 @@ std::string Writer::MemoryGap() const {
   }
   // Both unlimited is more than fits, so in floating point.
   const belljar::Limits& limits = draft_.request.policy.limits;
-  const double waits = static_cast<double>(limits.processes) *
-                       static_cast<double>(std::min(limits.open_files, kMostPolled)) * kBytesPerPolledFile;
-  if (waits > static_cast<double>(limits.memory) / 2) {
-    return "threads that wait in poll() for many files are not counted: fewer limits.processes or limits.open_files "
+  const double threads = static_cast<double>(limits.processes);
+  const double polled =
+      std::min(threads * static_cast<double>(std::min(limits.open_files, kMostPolled)), kMostWaitedFor);
+  if (polled * kBytesPerPolledFile + threads * kBytesPerMessage > static_cast<double>(limits.memory) / 2) {
+    return "what threads that wait in poll() and sendmsg() have in the kernel is not counted: fewer limits.processes "
            "bound that";
   }
   return {};
@@ -188,6 +192,15 @@ void Writer::Limit(const char* guard, std::uint64_t value, const std::string& cg
   } else {
     Partial(guard, watched_by, gap);
   }
+}
+
+// To the line before. What is typed into a terminal, the kernel's own workers carry to who reads it.
+void Writer::NameTerminals() {
+  GuardReceipt& last = guards_.back();
+  if (last.state != GuardState::kEnforced && last.state != GuardState::kPartial) return;
+  last.state = GuardState::kPartial;
+  last.reason += last.reason.empty() ? "" : "; ";
+  last.reason += "what the kernel does for terminals that the guest makes is counted for nobody";
 }
 
 void Writer::Limits() {
@@ -216,9 +229,11 @@ void Writer::Limits() {
   const bool many = draft_.request.command == CommandKnown::kMany;
   Limit("cpu_time limit", limits.cpu_time_ns, version + "cpuacct", many || watched.cpu_time,
         many ? kCommandsCpuTimeBy : "RLIMIT_CPU, watcher", kCpuTimeGap + (many ? std::string() : lack));
+  NameTerminals();
   if (limits.cpus_milli != kUnlimited) {
     if (!draft_.out.cgroup_paths.empty() && !facts_.cgroups.cpu.empty()) {
       Held("cpus limit", version + "cpu");
+      NameTerminals();
     } else {
       Partial("cpus limit", "CPU affinity", "whole CPUs only; " + facts_.cgroups.lack);
     }

@@ -47,16 +47,20 @@ Expected<std::string> KindOfChannel(int fd) {
       std::ranges::find(kKernelFilesystems, static_cast<std::int64_t>(filesystem.f_type)) != kKernelFilesystems.end()) {
     return refuse("it is an object of the kernel");
   }
-  // SECURITY: the guest can open it again by /proc/self/fd, with all rights that the file gives: no mount and no rule of
-  // Landlock is on the way to one that has no name anywhere.
+  // SECURITY: the guest can open it again by /proc/self/fd, with all rights that the file gives: no mount and no rule
+  // of Landlock is on the way to one that has no name anywhere.
+  constexpr int kUnchanging = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
   const int seals = ::fcntl(fd, F_GET_SEALS);
-  const bool writable = seals >= 0 && status.st_nlink == 0 && (seals & F_SEAL_WRITE) == 0;
-  if (writable && (flags & O_ACCMODE) != O_RDWR) {
-    return std::unexpected(Error{.step = fmt::format("hand over descriptor {}", fd),
-                                 .message = "it is a memory file that the guest could open again for writing",
-                                 .hint = "seal it first with F_SEAL_WRITE, or open it for both"});
+  const bool writable = seals >= 0 && status.st_nlink == 0 && (seals & kUnchanging) != kUnchanging;
+  if (writable && !IsReadWrite(fd)) {
+    return std::unexpected(
+        Error{.step = fmt::format("hand over descriptor {}", fd),
+              .message = "it is a memory file that the guest could open again for writing",
+              .hint = "seal it first with F_SEAL_WRITE, F_SEAL_SHRINK and F_SEAL_GROW, or open it for both"});
   }
   return "file";
 }
+
+bool IsReadWrite(int fd) { return (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR; }
 
 }  // namespace belljar::sys

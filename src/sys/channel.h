@@ -12,4 +12,7 @@ namespace belljar::sys {
 /// settings.
 Expected<std::string> KindOfChannel(int fd);
 
+/// Whether it was opened for both.
+bool IsReadWrite(int fd);
+
 }  // namespace belljar::sys

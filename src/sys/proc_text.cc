@@ -1,5 +1,7 @@
 #include "sys/proc_text.h"
 
+#include <sys/syscall.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -137,13 +139,46 @@ std::uint64_t QueuedNetlinkBytes(std::string_view line) {
   return received + TakeNumber(line);
 }
 
-bool IsRecordLock(std::string_view line) {
+std::uint64_t SocketNumber(std::string_view text, std::string_view protocol, std::string_view name) {
+  while (!text.empty()) {
+    std::string_view line = TakeLine(text);
+    std::string_view head = TakeField(line);
+    if (!head.ends_with(':') || head.substr(0, head.size() - 1) != protocol) continue;
+    while (!line.empty()) {
+      if (TakeField(line) == name) return TakeNumber(line);
+    }
+  }
+  return 0;
+}
+
+std::uint64_t PolledAtOnce(std::string_view text) {
+  // "7 0x7ffe536fb0c0 0x2 0xffffffff …": the number of the call and its arguments; "running" where it is in none.
+  const std::uint64_t call = TakeNumber(text);
+  const auto argument = [&] {
+    const std::string_view field = TakeField(text);
+    return field.starts_with("0x") ? HexNumber(field.substr(2)) & 0xffffffff : 0;
+  };
+  const std::uint64_t first = argument();
+  const std::uint64_t second = argument();
+  switch (call) {
+#ifdef SYS_poll
+    case SYS_poll: return second;
+    case SYS_select: return first;
+#endif
+    case SYS_ppoll: return second;
+    case SYS_pselect6: return first;
+    default: return 0;
+  }
+}
+
+bool IsLock(std::string_view line) {
   // "lock:	1: POSIX  ADVISORY  READ  1234 08:01:77 0 EOF"
   constexpr std::string_view kKey = "lock:";
   if (!line.starts_with(kKey)) return false;
   line.remove_prefix(kKey.size());
   SkipFields(line, 1);
-  return TakeField(line) == "POSIX";
+  const std::string_view kind = TakeField(line);
+  return kind == "POSIX" || kind == "FLOCK";
 }
 
 bool IsInotifyMark(std::string_view line) {

@@ -45,8 +45,15 @@ std::uint64_t QueuedBytes(std::string_view line);
 /// One line of /proc/PID/net/netlink: the bytes that wait in the socket, both ways.
 std::uint64_t QueuedNetlinkBytes(std::string_view line);
 
-/// Whether a line of /proc/PID/fdinfo/FD tells of a record lock that the process holds by this open file.
-bool IsRecordLock(std::string_view line);
+/// /proc/PID/net/sockstat: the number behind `name` in the line of `protocol` ("TCP", "mem").
+std::uint64_t SocketNumber(std::string_view text, std::string_view protocol, std::string_view name);
+
+/// /proc/PID/syscall: for how many files the thread waits by poll() or select(), which hold a place for each.
+std::uint64_t PolledAtOnce(std::string_view text);
+
+/// Whether a line of /proc/PID/fdinfo/FD tells of a record lock that the process holds by this open file, or of one of
+/// the file itself (flock).
+bool IsLock(std::string_view line);
 
 /// Whether such a line tells of something that an inotify descriptor watches.
 bool IsInotifyMark(std::string_view line);

@@ -1,5 +1,9 @@
 #include "sys/proc_text.h"
 
+#include <sys/syscall.h>
+
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace belljar::sys {
@@ -47,12 +51,35 @@ TEST(ProcText, BytesThatWaitInSockets) {
   EXPECT_EQ(QueuedNetlinkBytes("sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops"), 0U);
 }
 
+TEST(ProcText, SocketNumbers) {
+  constexpr char kText[] =
+      "sockets: used 9\nTCP: inuse 1 orphan 2 tw 3 alloc 4 mem 115\nUDP: inuse 0 mem 120\nTCP6: mem 7\n";
+  EXPECT_EQ(SocketNumber(kText, "TCP", "mem"), 115U);
+  EXPECT_EQ(SocketNumber(kText, "TCP", "tw"), 3U);
+  EXPECT_EQ(SocketNumber(kText, "UDP", "mem"), 120U);
+  EXPECT_EQ(SocketNumber(kText, "UDP", "tw"), 0U);
+  EXPECT_EQ(SocketNumber(kText, "RAW", "mem"), 0U);
+  EXPECT_EQ(SocketNumber("", "TCP", "mem"), 0U);
+}
+
+TEST(ProcText, FilesThatAThreadWaitsFor) {
+  const auto call = [](long number) {
+    return std::to_string(number) + " 0x7d0 0x3e8 0xffffffff 0x0 0x0 0x0 0x7ffe 0x7f20";
+  };
+  EXPECT_EQ(PolledAtOnce(call(SYS_ppoll)), 1000U);
+  EXPECT_EQ(PolledAtOnce(call(SYS_pselect6)), 2000U);
+  EXPECT_EQ(PolledAtOnce(call(SYS_read)), 0U);
+  EXPECT_EQ(PolledAtOnce("running\n"), 0U);
+  EXPECT_EQ(PolledAtOnce("-1 0x7ffe 0x7f20"), 0U);
+  EXPECT_EQ(PolledAtOnce(""), 0U);
+}
+
 TEST(ProcText, RecordLocks) {
-  EXPECT_TRUE(IsRecordLock("lock:\t1: POSIX  ADVISORY  READ 77 08:01:77 2 2\n"));
-  EXPECT_FALSE(IsRecordLock("lock:\t2: FLOCK  ADVISORY  WRITE 77 08:01:77 0 EOF\n"));
-  EXPECT_FALSE(IsRecordLock("flags:\t1: POSIX\n"));
-  EXPECT_FALSE(IsRecordLock("lock:"));
-  EXPECT_FALSE(IsRecordLock(""));
+  EXPECT_TRUE(IsLock("lock:\t1: POSIX  ADVISORY  READ 77 08:01:77 2 2\n"));
+  EXPECT_TRUE(IsLock("lock:\t2: FLOCK  ADVISORY  WRITE 77 08:01:77 0 EOF\n"));
+  EXPECT_FALSE(IsLock("flags:\t1: POSIX\n"));
+  EXPECT_FALSE(IsLock("lock:"));
+  EXPECT_FALSE(IsLock(""));
   EXPECT_TRUE(IsPolledFile("tfd:        8 events:       19 data:                8  pos:0 ino:3a7 sdev:10\n"));
   EXPECT_FALSE(IsPolledFile("flags:\t02000002 tfd:\n"));
   EXPECT_FALSE(IsPolledFile(""));

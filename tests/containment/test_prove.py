@@ -58,8 +58,9 @@ def check_whole(report):
 
 
 def watched_lacks(report):
-    """Only where the receipt calls a limit partial."""
-    partial = {guard["guard"] for guard in report["receipt"]["guards"] if guard["state"] == "partial"}
+    """Only where the receipt calls a limit partial, and no cgroup counts."""
+    partial = {guard["guard"] for guard in report["receipt"]["guards"]
+               if guard["state"] == "partial" and not guard["by"].startswith("cgroup")}
     return WATCHED_LIMITS_LACK if partial & {"memory limit", "process limit", "cpu_time limit"} else set()
 
 

@@ -25,6 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string stat = "7 (" + name + ") S 1 2 3 0 -1 4194560 10 20 30 40 5 6 7 8 20 0 1 0 100\n";
   Require(sys::CpuTicks(stat) == 26, "the name of a process does not matter", stat);
   (void)sys::CpuTicks(text);
+  (void)sys::SocketNumber(text, "TCP", "mem");
+  (void)sys::PolledAtOnce(text);
   Require(sys::ParentPid(text) >= 0, "no group of processes", text);
   return 0;
 }

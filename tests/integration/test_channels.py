@@ -1,5 +1,6 @@
 """Descriptors of the caller that a command is given, and that it gets no others."""
 
+import fcntl
 import os
 import socket
 import tempfile
@@ -33,6 +34,24 @@ def test_a_file_a_pipe_and_a_socket(level, tmp_path):
                                            {"number": 5, "name": "tools", "kind": "socket"}]
     for fd in (file, read):
         os.close(fd)
+
+
+@both
+def test_a_memory_file_that_is_for_reading_alone(level):
+    """It has no name, so nothing but a seal keeps whoever has it from opening it again for writing."""
+    both_ways = os.memfd_create("data", os.MFD_ALLOW_SEALING)
+    os.write(both_ways, b"mine\n")
+    file = os.open(f"/proc/self/fd/{both_ways}", os.O_RDONLY)
+    with open(f"/proc/self/fd/{file}", "r+b") as again:
+        again.write(b"MINE\n")
+    assert os.pread(file, 100, 0) == b"MINE\n", "the control"
+    command = ["--level", level, "--channel", f"{file}:3", "--", "/bin/sh", "-c", "cat <&3; echo theirs > /proc/self/fd/3"]
+    refused = belljar(*command, pass_fds=[file])
+    assert refused.returncode == 125 and "F_SEAL_WRITE" in refused.stderr, refused
+    fcntl.fcntl(both_ways, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    assert belljar(*command, pass_fds=[file]).stdout == "MINE\n" and os.pread(file, 100, 0) == b"MINE\n"
+    os.close(file)
+    os.close(both_ways)
 
 
 @both

@@ -9,6 +9,7 @@
 #include <linux/close_range.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <poll.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -27,7 +28,9 @@
 #include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
+#include <sys/select.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -157,6 +160,35 @@ static int take_marks(void) {
   }
   return child;
 }
+
+// For each file that a thread waits for the kernel keeps a place in the file's queue, and for whoever waits a list.
+enum { kWaitedFor = 2000, kBytesPerWait = 64 };
+static void* wait_for_many(void* ends) {
+  static struct pollfd many[kWaitedFor];
+  for (int i = 0; i < kWaitedFor; ++i) many[i] = (struct pollfd){*(int*)ends, POLLIN, 0};
+  if (poll(many, kWaitedFor, -1) < 0) exit(errno);
+  return NULL;
+}
+static void* select_many(void* ends) {
+  static fd_set many[2];  // One has 1,024 places.
+  for (int fd = *(int*)ends; fd < kWaitedFor; ++fd) ((unsigned long*)many)[fd / 64] |= 1UL << fd % 64;
+  if (syscall(SYS_select, kWaitedFor, many, NULL, NULL, NULL) < 0) exit(errno);
+  return NULL;
+}
+static int start_waiting(void* (*wait)(void*)) {
+  static int ends[2] = {-1, -1};
+  pthread_t thread;
+  if (ends[0] < 0 && pipe(ends) != 0) return -1;
+  if (wait == select_many && serial++ == 0) {
+    while (dup(ends[0]) < kWaitedFor) {
+    }
+  }
+  if (pthread_create(&thread, NULL, wait, ends) != 0) return -1;
+  made += kWaitedFor * kBytesPerWait;
+  return 0;
+}
+static int take_polls(void) { return start_waiting(wait_for_many); }
+static int take_selects(void) { return start_waiting(select_many); }
 
 static int take_corked(void) {
   struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -373,6 +405,8 @@ static const struct {
     {"semaphores", take_semaphores},
     {"page-tables", take_page_tables},
     {"lists", take_lists},
+    {"polls", take_polls},
+    {"selects", take_selects},
     {"links", take_links},
     {"old-groups", take_old_groups},
 };
