@@ -150,11 +150,12 @@ TEST_F(RunningCommandTest, IsGivenChannelsAndNothingElse) {
 
 TEST_F(RunningCommandTest, HasATerminalOfItsOwn) {
   Heard heard;
-  RunningCommand command = Start(Shell("trap 'stty size; exit 0' WINCH; [ -t 0 ] && stty size < /dev/tty; while :; do sleep 0.01; done"),
-                                 {.streams = StreamMode::kTerminal,
-                                  .open_input = true,
-                                  .on_output = heard.Ear(),
-                                  .terminal_size = {.rows = 33, .columns = 101}});
+  RunningCommand command =
+      Start(Shell("trap 'stty size; exit 0' WINCH; [ -t 0 ] && stty size < /dev/tty; while :; do sleep 0.01; done"),
+            {.streams = StreamMode::kTerminal,
+             .open_input = true,
+             .on_output = heard.Ear(),
+             .terminal_size = {.rows = 33, .columns = 101}});
   heard.Await("33 101");
   ASSERT_TRUE(command.Resize({.rows = 40, .columns = 120}));
   heard.Await("40 120");

@@ -8,6 +8,7 @@ who may look late on a busy machine; the deadline, far away, is the wrong verdic
 import re
 import resource
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +94,17 @@ def test_descriptors_that_take_long_to_describe(tmp_path):
     assert control.stdout == "made 2\n", control
     result = run_json("--processes", "64", "--wall", FAR, *inside("kernel", "hoard", "marks", 40, "stay"))
     assert result.verdict == "out_of_memory" and "131,072 watches" in result["message"], result
+
+
+@pytest.mark.long
+def test_memory_of_tcp_is_that_of_the_host():
+    """All network namespaces share it. Who has much of it is ended before the host saves on everybody's."""
+    pool = int(Path("/proc/sys/net/ipv4/tcp_mem").read_text().split()[0]) * resource.getpagesize() >> 20
+    if 2 * pool > int(re.search(r"MemAvailable: *(\d+)", Path("/proc/meminfo").read_text())[1]) >> 10:
+        pytest.skip("too little memory to fill what TCP may have")
+    result = run_json("--memory", f"{8 * pool}M", "--open-files", "4096", "--wall", FAR,
+                      *inside("kernel", "hoard", "unaccepted", 2 * pool, "stay"))
+    assert result.verdict == "out_of_memory" and "net.ipv4.tcp_mem" in result["message"], result
 
 
 @pytest.mark.long

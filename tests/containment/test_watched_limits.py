@@ -83,7 +83,7 @@ def test_memory_of_a_process_without_its_first_thread(form):
 @pytest.mark.parametrize("way", ["plain", "undumpable"])
 def test_locks_of_a_process_that_hides(form, way):
     result = run_form(form, "--memory", "64M", "--wall", "100s", "--", PYTHON, "-c", LOCKS, way)
-    assert result["verdict"] == "out_of_memory" and "record locks" in result["message"], result
+    assert result["verdict"] == "out_of_memory" and "locks of files" in result["message"], result
 
 
 if not harness.IS_ROOT:
