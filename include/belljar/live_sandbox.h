@@ -39,7 +39,8 @@ class LiveSandbox {
   /// Lowers limits while it lives; nothing else of the policy may differ from what it has. Memory, processes and CPUs
   /// count at once: a sandbox that uses more already ends, with that verdict. The other limits are those of commands
   /// that begin later. An Error, with nothing changed, where a value is higher, or where it can't be lowered: the sizes
-  /// of private filesystems, and CPUs where no cgroup counts them from the start.
+  /// of private filesystems, memory and processes that were unlimited, and CPUs where no cgroup counts them from the
+  /// start.
   Expected<void> Tighten(const Policy& policy);
 
   /// Ends all that runs in it; those commands are `cancelled`, as is each that comes later. May be called at any time,

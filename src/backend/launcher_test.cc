@@ -18,6 +18,8 @@
 #include <sstream>
 #include <thread>
 
+#include "backend/processes_in_tests.h"
+
 namespace belljar {
 namespace {
 
@@ -59,15 +61,6 @@ pid_t FindBelow(pid_t above, const std::string& name) {
     }
   }
   return 0;
-}
-
-template <typename Condition>
-bool Eventually(Condition condition) {
-  for (int i = 0; i < 6000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  return false;
 }
 
 // Memory of another process that can be read at all.

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <belljar/limit.h>
+
 #include "policy/key.h"
 
 namespace belljar::backend {
@@ -14,6 +16,7 @@ namespace {
 using policy::Key;
 using policy::Kind;
 
+constexpr std::string_view kWatched[] = {"limits.memory", "limits.processes"};
 // Sizes of filesystems that are mounted already, by somebody who can do so no more.
 constexpr std::string_view kFixed[] = {"limits.disk", "limits.files", "files.tmp"};
 
@@ -54,6 +57,12 @@ Expected<void> CheckTighter(const Policy& now, const Policy& wanted) {
     }
     const auto old_value = key.get(before);
     const auto new_value = key.get(after);
+    // SECURITY: what has no limit is watched by nobody, and where no cgroup counts it that would be all that holds it.
+    const bool watched = std::ranges::find(kWatched, key.name) != std::end(kWatched);
+    if (watched && old_value == kUnlimited) {
+      return std::unexpected(Wrong(key, "the sandbox was made without one, so nobody watches it",
+                                   "give it some limit from the start, however high"));
+    }
     if (new_value && (!old_value || *new_value < *old_value)) continue;
     return std::unexpected(
         Wrong(key,

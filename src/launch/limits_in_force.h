@@ -17,6 +17,11 @@ class LimitsInForce {
   std::uint64_t processes() const { return processes_; }
   /// All others, as they were from the start.
   const Limits& first() const { return first_; }
+  Policy In(Policy policy) const {
+    policy.limits.memory = memory_;
+    policy.limits.processes = processes_;
+    return policy;
+  }
   void Lower(const Limits& limits) {
     memory_ = limits.memory;
     processes_ = limits.processes;

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/account.h"
 #include "launch/control.h"
 #include "launch/limit_watch.h"
 #include "launch/notices.h"
@@ -70,14 +71,13 @@ class Supervisor {
   void Handle(Source source, std::uint32_t events);
   void ReadReports();
   void HandleReport(const plan::Report& report, base::UniqueFd fd, pid_t sender);
+  void NoteEnd(const plan::Report& report);
   void StartTracing(pid_t command);
   void WatchCpuTime(pid_t command, std::uint64_t now);
   void Kill(KillReason reason);
   std::uint64_t CheckTimers();
   void FinishStreams();
   sys::CgroupUsage LookAtLimits();
-  void AddHint(Result& result, std::string_view errors) const;
-  const Policy& PolicyInForce(std::optional<Policy>& lowered) const;
   void Finish(Outcome& outcome);
 
   Sandbox* sandbox_;
@@ -208,19 +208,21 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
         live_->NoteUncovered(report.step);
         if (is_command()) live_->Abandon(KillReason::kUncovered);
       }
-      [[fallthrough]];
+      return NoteEnd(report);
     case plan::ReportKind::kSurvivors:
       if (keeps_live()) live_->Note(KillReason::kSurvivors);
-      [[fallthrough]];
+      return NoteEnd(report);
     case plan::ReportKind::kEnded:
     case plan::ReportKind::kDeadline:
-    case plan::ReportKind::kStopped:
-      // Exactly one of them is ever sent. What the parent did before it came is the reason, though.
-      observed_.ended = report;
-      if (sandbox_ != nullptr) sandbox_->only_init_is_left = true;
-      wall_deadline_ = kNever;
-      return;
+    case plan::ReportKind::kStopped: return NoteEnd(report);
   }
+}
+
+// Exactly one such report is ever sent. What the parent did before it came is the reason, though.
+void Supervisor::NoteEnd(const plan::Report& report) {
+  observed_.ended = report;
+  if (sandbox_ != nullptr) sandbox_->only_init_is_left = true;
+  wall_deadline_ = kNever;
 }
 
 void Supervisor::ReadReports() {
@@ -401,14 +403,6 @@ Outcome Supervisor::Run() {
   return outcome;
 }
 
-// A wall that shows as "file not found" helps nobody who does not think of the wall.
-void Supervisor::AddHint(Result& result, std::string_view errors) const {
-  if (depth_ != TraceDepth::kOff || plan_.level < Level::kKernel) return;
-  if (LooksRefused(result, errors)) {
-    result.hint = "run again with --trace to see which files or hosts were missing";
-  }
-}
-
 // What was used of the limits, by the cgroup's account; of a command nobody keeps one. When the sandbox ends because of
 // a limit, a command may be seen to fail first.
 sys::CgroupUsage Supervisor::LookAtLimits() {
@@ -425,15 +419,6 @@ sys::CgroupUsage Supervisor::LookAtLimits() {
       observed_.ended && WIFSIGNALED(observed_.ended->status) && WTERMSIG(observed_.ended->status) == SIGKILL;
   if (killed && observed_.killed == KillReason::kNone) observed_.killed = live_->reason();
   return {};
-}
-
-// In a live sandbox limits may have been lowered meanwhile.
-const Policy& Supervisor::PolicyInForce(std::optional<Policy>& lowered) const {
-  if (live_ == nullptr) return policy_;
-  lowered = policy_;
-  lowered->limits.memory = live_->limits().memory();
-  lowered->limits.processes = live_->limits().processes();
-  return *lowered;
 }
 
 void Supervisor::Finish(Outcome& outcome) {
@@ -461,8 +446,7 @@ void Supervisor::Finish(Outcome& outcome) {
   if (observed_.killed == KillReason::kUncovered) {
     step_text = plan::PathOfStep(plan_.plan(), live_ != nullptr ? live_->uncovered() : observed_.uncovered);
   }
-  std::optional<Policy> lowered;
-  const Policy& policy = PolicyInForce(lowered);
+  const Policy policy = live_ == nullptr ? policy_ : live_->limits().In(policy_);
   Decide(observed_, policy, step_text, result);
   if (left_ || (told && observed_.ended->left != 0)) {
     if (result.message.empty()) result.message = "the command ended";
@@ -470,26 +454,15 @@ void Supervisor::Finish(Outcome& outcome) {
         "; a process of it is killed but has not ended yet, as when another run holds a pipe that both have";
   }
 
-  const TreeUse& peak = limits_.peak();
-  const rusage& usage = ending.usage;
-  const auto micros = [](const timeval& t) { return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000 + t.tv_usec; };
-  const std::uint64_t rusage_ns =
-      told ? observed_.ended->cpu_ns : (micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000;
-  const std::uint64_t largest =
-      told ? observed_.ended->memory_peak : static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-  result.usage.cpu_ms = std::max({used.cpu_ns, rusage_ns, peak.cpu_ns, limits_.commands_cpu_ns()}) / kMillisecond;
-  result.usage.memory_peak_bytes = used.memory_peak != 0 ? used.memory_peak : std::max(peak.memory_bytes, largest);
-  // Init is ours and not counted; where only a watcher looks, a short run is over before it does.
-  result.usage.processes_peak = used.processes_peak > 0 ? used.processes_peak - 1 : peak.tasks;
-  if (result.usage.processes_peak == 0 && observed_.started) result.usage.processes_peak = 1;
-  result.usage.disk_bytes = limits_.disk_peak();
-  if (observed_.ended) {
-    for (const plan::DiskUse& disk : observed_.ended->disk) result.usage.disk_bytes += disk.used_bytes;
-  }
+  result.usage = Account(observed_, ending, used, limits_);
   result.background = told && observed_.ended->background != 0;
   result.out = pumps_.TakeOut();
   result.err = pumps_.TakeErr();
-  AddHint(result, options_.streams == StreamMode::kTerminal ? result.out.data : result.err.data);
+  // A wall that shows as "file not found" helps nobody who does not think of the wall.
+  const std::string& errors = options_.streams == StreamMode::kTerminal ? result.out.data : result.err.data;
+  if (depth_ == TraceDepth::kOff && plan_.level >= Level::kKernel && LooksRefused(result, errors)) {
+    result.hint = "run again with --trace to see which files or hosts were missing";
+  }
   if (options_.streams != StreamMode::kCapture) {
     result.out = {.data = {}, .bytes = result.out.bytes};
     result.err = {.data = {}, .bytes = result.err.bytes};

@@ -133,7 +133,7 @@ bool UncountedWatch::LookAtSockets(Uncounted& seen) const {
   bytes += count * kSocketBytes;
   const auto add = [&](const char* name, std::uint64_t (*queued)(std::string_view)) {
     const std::uint64_t before = bytes;
-    if (bytes > enough_) return before;
+    if (bytes > enough_) return std::uint64_t{0};
     // Lists of UDP that grow while they are read may have no end: the next look finds that there are too many.
     const std::uint64_t deadline = sys::NowNs() + kListNs;
     (void)ForEachLine(net + name, [&](std::string_view line) {

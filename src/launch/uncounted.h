@@ -2,8 +2,9 @@
 // then.
 //
 // Nearly all memory that a guest can make the kernel hold is charged to its cgroup, by measure (tests/containment:
-// test_hoards.py). These are not, neither by v1 nor by v2: record locks, replies that wait in netlink sockets, and what
-// waits in connections that nobody has accepted yet, or in a datagram that is not sent off yet.
+// test_hoards.py). These are not, neither by v1 nor by v2: locks of files, replies that wait in netlink sockets, what
+// waits in connections that nobody has accepted yet or in a datagram that is not sent off yet, and the places that
+// threads have in the queues of files which they wait for.
 //
 // The memory that TCP and UDP may have is one for the whole host, whatever namespace its sockets are in.
 //

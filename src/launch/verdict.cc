@@ -27,84 +27,72 @@ std::string LimitText(const char* what, const char* key, const std::string& valu
   return fmt::format("{} (limits.{} = {}); allow more with {}", what, key, value, flag);
 }
 
-void SetKilled(KillReason reason, const Policy& policy, Result& result) {
-  const Limits& limits = policy.limits;
+struct Ending {
+  Verdict verdict;
+  std::string message;
+};
+
+Ending DescribeKilled(KillReason reason, const Limits& limits) {
   switch (reason) {
     case KillReason::kWall:
-      result.verdict = Verdict::kTimedOut;
-      result.message = LimitText("ran longer than allowed", "wall", Seconds(limits.wall_ns), "--wall");
-      return;
+      return {Verdict::kTimedOut, LimitText("ran longer than allowed", "wall", Seconds(limits.wall_ns), "--wall")};
     case KillReason::kCpuTime:
-      result.verdict = Verdict::kCpuTime;
-      result.message =
-          LimitText("used more CPU time than allowed", "cpu_time", Seconds(limits.cpu_time_ns), "--cpu-time");
-      return;
+      return {Verdict::kCpuTime,
+              LimitText("used more CPU time than allowed", "cpu_time", Seconds(limits.cpu_time_ns), "--cpu-time")};
     case KillReason::kMemory:
-      result.verdict = Verdict::kOutOfMemory;
-      result.message = LimitText("needed more memory than allowed", "memory", Bytes(limits.memory), "--memory");
-      return;
+      return {Verdict::kOutOfMemory,
+              LimitText("needed more memory than allowed", "memory", Bytes(limits.memory), "--memory")};
     case KillReason::kUncounted:
-      result.verdict = Verdict::kOutOfMemory;
-      result.message = LimitText("made the kernel hold more memory in sockets and record locks than allowed", "memory",
-                                 Bytes(limits.memory), "--memory");
-      return;
+      return {Verdict::kOutOfMemory,
+              LimitText("made the kernel hold more memory in sockets and locks of files than allowed", "memory",
+                        Bytes(limits.memory), "--memory")};
     case KillReason::kObjects:
-      result.verdict = Verdict::kOutOfMemory;
-      result.message =
+      return {
+          Verdict::kOutOfMemory,
           "made the kernel keep more than 16,384 locks of files, 65,536 entries of epoll, 32,768 sockets, a quarter of "
           "the host's orphaned TCP connections, descriptors of inotify with 131,072 watches in all, or threads that "
-          "wait "
-          "in poll() for 131,072 files; no policy allows more, since other programs share them: use fewer";
-      return;
+          "wait in poll() for 131,072 files; no policy allows more, since other programs share them: use fewer"};
     case KillReason::kCrowdsHost:
-      result.verdict = Verdict::kOutOfMemory;
-      result.message =
-          "had much in the buffers of its sockets while the host ran short of what all network namespaces share "
-          "(net.ipv4.tcp_mem, udp_mem); no policy allows that: read what is sent, or use smaller buffers";
-      return;
+      return {Verdict::kOutOfMemory,
+              "had much in the buffers of its sockets while the host ran short of what all network namespaces share "
+              "(net.ipv4.tcp_mem, udp_mem); no policy allows that: read what is sent, or use smaller buffers"};
     case KillReason::kProcesses:
-      result.verdict = Verdict::kProcessLimit;
-      result.message = LimitText("started more processes and threads than allowed", "processes",
-                                 std::to_string(limits.processes), "--processes");
-      return;
+      return {Verdict::kProcessLimit, LimitText("started more processes and threads than allowed", "processes",
+                                                std::to_string(limits.processes), "--processes")};
     case KillReason::kDisk:
-      result.verdict = Verdict::kDiskLimit;
-      result.message =
-          LimitText("wrote more to its private directory than allowed", "disk", Bytes(limits.disk), "--disk");
-      return;
+      return {Verdict::kDiskLimit,
+              LimitText("wrote more to its private directory than allowed", "disk", Bytes(limits.disk), "--disk")};
     case KillReason::kOutput:
-      result.verdict = Verdict::kOutputLimit;
-      result.message = LimitText("wrote more output than allowed", "output",
-                                 limits.output ? Bytes(*limits.output) : "64M", "--output");
-      return;
-    case KillReason::kCancelled:
-      result.verdict = Verdict::kCancelled;
-      result.message = "ended by its caller";
-      return;
+      return {Verdict::kOutputLimit, LimitText("wrote more output than allowed", "output",
+                                               limits.output ? Bytes(*limits.output) : "64M", "--output")};
+    case KillReason::kCancelled: return {Verdict::kCancelled, "ended by its caller"};
     case KillReason::kUncovered:
-      result.verdict = Verdict::kFailed;
-      result.message =
+      return {
+          Verdict::kFailed,
           "it was replaced, moved or removed on the host, which takes its cover away (protected, hidden, or a mount "
-          "inside another one); so the sandbox was ended";
-      return;
+          "inside another one); so the sandbox was ended"};
     case KillReason::kSurvivors:
-      result.verdict = Verdict::kFailed;
-      result.message =
+      return {
+          Verdict::kFailed,
           "a command of this sandbox could not be ended (a process of it is killed but has not ended, as when another "
-          "command holds a pipe that both have), or its steward was killed; so the sandbox was ended";
-      return;
+          "command holds a pipe that both have), or its steward was killed; so the sandbox was ended"};
     case KillReason::kLostOutput:
-      result.verdict = Verdict::kFailed;
-      result.message = "the command ended, but its output could not be read: another process holds the other end of it";
-      return;
-    case KillReason::kUntraced: result.verdict = Verdict::kRefused; return;
+      return {Verdict::kFailed,
+              "the command ended, but its output could not be read: another process holds the other end of it"};
+    case KillReason::kUntraced: return {Verdict::kRefused, {}};
     case KillReason::kNone:
     case KillReason::kLostInit: break;
   }
-  result.verdict = Verdict::kFailed;
-  result.message =
+  return {
+      Verdict::kFailed,
       "the sandbox could not be watched any more (init did not answer, /proc hides it, or a look at it took too long), "
-      "so it was ended";
+      "so it was ended"};
+}
+
+void SetKilled(KillReason reason, const Policy& policy, Result& result) {
+  Ending ending = DescribeKilled(reason, policy.limits);
+  result.verdict = ending.verdict;
+  result.message = std::move(ending.message);
 }
 
 // The command ended and left a full private filesystem behind: that is why it failed.

@@ -20,7 +20,7 @@ enum class KillReason : std::uint8_t {
   kCpuTime,
   kMemory,
   kUncounted,   ///< Of what the kernel holds for it and no cgroup counts.
-  kObjects,     ///< More record locks, entries of epoll or the like than a run may have, whatever its policy.
+  kObjects,     ///< More locks, entries of epoll or the like than a run may have, whatever its policy.
   kCrowdsHost,  ///< Of what TCP or UDP may have on the host it has much, and little is left.
   kProcesses,
   kDisk,
