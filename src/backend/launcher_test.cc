@@ -18,10 +18,12 @@
 #include <sstream>
 #include <thread>
 
-#include "backend/processes_in_tests.h"
+#include "sys/processes_in_tests.h"
 
 namespace belljar {
 namespace {
+
+using sys::Eventually;
 
 using std::chrono::milliseconds;
 

@@ -17,10 +17,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "backend/processes_in_tests.h"
+#include "sys/processes_in_tests.h"
 
 namespace belljar {
 namespace {
+
+using sys::Eventually;
+using sys::WithArgument;
 
 using std::chrono::milliseconds;
 

@@ -14,11 +14,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "backend/processes_in_tests.h"
 #include "sys/pipe.h"
+#include "sys/processes_in_tests.h"
 
 namespace belljar {
 namespace {
+
+using sys::WithArgument;
 
 std::vector<std::string> Shell(std::string script) { return {"/bin/sh", "-c", std::move(script)}; }
 

@@ -56,7 +56,7 @@ TEST(Verdict, OutOfMemoryIsNotALostInit) {
 TEST(Verdict, MemoryThatNoCgroupCounts) {
   const Result result = Judge({.killed = KillReason::kUncounted, .started = true});
   EXPECT_EQ(result.verdict, Verdict::kOutOfMemory);
-  EXPECT_NE(result.message.find("record locks"), std::string::npos);
+  EXPECT_NE(result.message.find("locks of files"), std::string::npos);
   EXPECT_NE(result.message.find("--memory"), std::string::npos);
 }
 

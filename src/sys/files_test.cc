@@ -9,10 +9,10 @@
 #include <unistd.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <thread>
+
+#include "sys/processes_in_tests.h"
 
 namespace belljar::sys {
 namespace {
@@ -21,15 +21,6 @@ char StateOf(pid_t pid) {
   const std::string text = ReadSmallFile("/proc/" + std::to_string(pid) + "/stat", 4096).value_or("");
   const std::size_t close = text.rfind(')');
   return close == std::string::npos || close + 2 >= text.size() ? 'Z' : text[close + 2];
-}
-
-template <typename Condition>
-bool Eventually(Condition condition) {
-  for (int i = 0; i < 6000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
 }
 
 class Place {

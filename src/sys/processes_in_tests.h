@@ -1,4 +1,4 @@
-// backend/processes_in_tests.h: what tests of sandboxes see of this host's processes.
+// sys/processes_in_tests.h: what tests see of this host's processes.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace belljar {
+namespace belljar::sys {
 
 /// Waits for it, for as long as no load explains.
 template <typename Condition>
@@ -36,4 +36,4 @@ inline std::vector<pid_t> WithArgument(const std::string& word) {
   return found;
 }
 
-}  // namespace belljar
+}  // namespace belljar::sys
