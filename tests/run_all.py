@@ -162,9 +162,11 @@ class Run:
         """Engines, launchers and live sandboxes without privileges; all but a test that reads the checkout."""
         place = self.scratch_for("units")
         shutil.copy2(self.build_dir / "src/backend/backend_test", place)
+        shutil.copy2(self.build_dir / "tests/backends_test", place)
         prefix = ["setpriv", f"--reuid={UNPRIVILEGED}", f"--regid={UNPRIVILEGED}", "--clear-groups", "--"]
         self.check("unit", "backend as user", [*prefix, place / "backend_test", "--gtest_brief=1",
                                                "--gtest_filter=-*EndsWithAnOwnerThatCanNotEnd"], cwd=place)
+        self.check("unit", "backends as user", [*prefix, place / "backends_test", "--gtest_brief=1"], cwd=place)
 
     def phase_asan(self):
         if self.build("asan"):

@@ -34,6 +34,8 @@ enum class Launching : std::uint8_t {
 };
 
 struct EngineOptions {
+  /// Who makes the walls: "native", or "bwrap" (docs/backends.md).
+  std::string backend = "native";
   Launching launching = Launching::kLauncher;
   /// How many sandboxes may be kept ready, made ahead for policies that are used again and again. Each is used once. A
   /// ready one saves most of the start-up and costs some processes and memory; none is kept for a policy that was not
@@ -54,6 +56,9 @@ class Engine {
 
   /// Makes a sandbox that lives until it is closed and takes many commands. An Error where it can't be had.
   Expected<LiveSandbox> Open(const Policy& policy, const std::optional<Caller>& caller = std::nullopt);
+
+  /// What a sandbox under this policy would have, guard by guard; nothing is run. An Error where it would be refused.
+  Expected<Receipt> Assess(const Policy& policy, const std::optional<Caller>& caller = std::nullopt);
 
   /// Makes up to `count` sandboxes ready for the policy (at most EngineOptions::warm), and waits for them. Without this
   /// they come with demand: the second run with a policy finds one.

@@ -1,50 +1,22 @@
-// The engine: chooses a form, launches, and falls back once when the host turns out to lack what the form needs.
+// The engine: a backend, and what is the same with each.
 #include <belljar/engine.h>
 
-#include <cerrno>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "backend/backend.h"
 #include "backend/grants.h"
-#include "backend/live.h"
-#include "backend/native.h"
 #include "backend/options.h"
-#include "backend/pool.h"
-#include "base/json_writer.h"
 #include "base/printable.h"
-#include "plan/compile.h"
 #include "plan/explain.h"
-#include "sys/host_facts.h"
 #include "sys/process.h"
 
 namespace belljar {
 
 struct Engine::State {
-  std::mutex mutex;
-  sys::HostFacts facts;  ///< Guarded by mutex: a run that finds a lack writes it down for the next.
-  std::unique_ptr<launch::Launcher> launcher;  ///< None for Launching::kSelf. Before the pool, which uses it.
-  std::unique_ptr<backend::Pool> pool;
-
-  std::unique_ptr<launch::Launcher> live_launcher;  ///< Guarded by mutex; where there is no other.
-
-  /// Live sandboxes always have one: what a thread of this process makes itself ends with that thread.
-  launch::Launcher& LiveLauncher() {
-    if (launcher) return *launcher;
-    const std::lock_guard lock(mutex);
-    if (!live_launcher) live_launcher = std::make_unique<launch::Launcher>();
-    return *live_launcher;
-  }
-  sys::HostFacts Facts() {
-    const std::lock_guard lock(mutex);
-    return facts;
-  }
-  void Learn(const sys::HostFacts& learned) {
-    const std::lock_guard lock(mutex);
-    facts = learned;
-  }
+  std::unique_ptr<backend::Backend> backend;
 };
 
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -53,42 +25,17 @@ Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
 Expected<Engine> Engine::Open(const EngineOptions& options) {
+  auto backend = backend::MakeBackend(options);
+  if (!backend) return std::unexpected(backend.error());
   auto state = std::make_unique<State>();
-  state->facts = sys::ReadHostFacts();
-  if (options.launching == Launching::kLauncher) state->launcher = std::make_unique<launch::Launcher>();
-  if (options.warm > 0) state->pool = std::make_unique<backend::Pool>(options.warm, state->launcher.get());
+  state->backend = std::move(*backend);
   return Engine(std::move(state));
 }
-
-namespace {
-
-Expected<plan::CompiledPlan> CompileForDisplay(const Policy& policy, const sys::HostFacts& facts,
-                                               const std::vector<std::string>& argv, const RunOptions& options) {
-  if (auto good = backend::CheckPolicy(policy); !good) return std::unexpected(good.error());
-  std::optional<Policy> own;
-  auto adjusted = backend::ForRun(policy, options, own);
-  if (!adjusted) return std::unexpected(adjusted.error());
-  auto compiled = plan::Compile({.policy = **adjusted,
-                                 .facts = facts,
-                                 .caller = options.caller ? *options.caller : Caller::OfThisProcess(),
-                                 .argv = argv,
-                                 .streams = backend::StreamsOf(options),
-                                 .tracing = options.trace == Trace::kOff ? plan::Tracing::kOff : plan::Tracing::kOn,
-                                 .channels = options.channels,
-                                 .run_id = "RUN"});
-  if (!compiled) return std::unexpected(compiled.error().error);
-  return std::move(*compiled);
-}
-
-}  // namespace
 
 Expected<Result> Engine::Run(const Policy& policy, const std::vector<std::string>& argv, const RunOptions& options) {
   const std::uint64_t began = sys::NowNs();
   if (auto good = backend::CheckPolicy(policy); !good) return std::unexpected(good.error());
   if (auto good = backend::CheckDescriptors(options); !good) return std::unexpected(good.error());
-  sys::HostFacts facts = state_->Facts();
-  const bool had_namespaces = facts.user_namespaces;
-  const bool had_listener = facts.seccomp_listener;
   const bool traced = options.trace == Trace::kRefusals;
   if (options.open_input) {
     return std::unexpected(Error{.step = "run " + (argv.empty() ? "a command" : argv[0]),
@@ -104,11 +51,8 @@ Expected<Result> Engine::Run(const Policy& policy, const std::vector<std::string
                                .argv = argv,
                                .options = options,
                                .caller = options.caller ? *options.caller : *own,
-                               .depth = traced ? launch::TraceDepth::kRefusals : launch::TraceDepth::kOff,
-                               .launcher = state_->launcher.get()};
-  auto warm = state_->pool ? backend::RunWarm(*state_->pool, run, facts) : std::nullopt;
-  auto result = warm ? std::move(*warm) : backend::RunWithFallback(run, facts);
-  if (facts.user_namespaces != had_namespaces || facts.seccomp_listener != had_listener) state_->Learn(facts);
+                               .depth = traced ? launch::TraceDepth::kRefusals : launch::TraceDepth::kOff};
+  auto result = state_->backend->Run(run);
   if (!result) return std::unexpected(result.error());
   if (traced) backend::AddDenials(*result, run.policy, argv, run.caller);
   result->result.duration_ms = static_cast<double>(sys::NowNs() - began) / 1e6;
@@ -117,26 +61,23 @@ Expected<Result> Engine::Run(const Policy& policy, const std::vector<std::string
 
 Expected<LiveSandbox> Engine::Open(const Policy& policy, const std::optional<Caller>& caller) {
   if (auto good = backend::CheckPolicy(policy); !good) return std::unexpected(good.error());
-  sys::HostFacts facts = state_->Facts();
-  auto live = backend::Live::Open(policy, caller ? *caller : Caller::OfThisProcess(), facts, state_->LiveLauncher());
-  if (facts.user_namespaces != state_->Facts().user_namespaces) state_->Learn(facts);
+  auto live = state_->backend->Create(policy, caller ? *caller : Caller::OfThisProcess());
   if (!live) return std::unexpected(live.error());
   return LiveSandbox(std::make_unique<LiveSandbox::State>(std::move(*live)));
 }
 
+Expected<Receipt> Engine::Assess(const Policy& policy, const std::optional<Caller>& caller) {
+  return state_->backend->Assess(policy, caller ? *caller : Caller::OfThisProcess());
+}
+
 Expected<void> Engine::Prepare(const Policy& policy, std::size_t count) {
   if (auto good = backend::CheckPolicy(policy); !good) return std::unexpected(good.error());
-  if (!state_->pool) {
-    return std::unexpected(Error{.step = "prepare sandboxes",
-                                 .message = "this engine keeps none ready",
-                                 .hint = "open it with EngineOptions{.warm = 4}"});
-  }
-  return state_->pool->Fill(policy, state_->Facts(), count);
+  return state_->backend->Prepare(policy, count);
 }
 
 Expected<std::string> Engine::Explain(const Policy& policy, const std::vector<std::string>& argv,
                                       const RunOptions& options) {
-  auto compiled = CompileForDisplay(policy, state_->Facts(), argv, options);
+  auto compiled = state_->backend->Plan(policy, argv, options);
   if (!compiled) return std::unexpected(compiled.error());
   std::string text = fmt::format("level {}, form {}, backend {}\n\n", Name(compiled->level), plan::Name(compiled->form),
                                  compiled->receipt.backend);
@@ -162,7 +103,7 @@ Expected<std::string> Engine::Explain(const Policy& policy, const std::vector<st
 
 Expected<std::string> Engine::ExplainJson(const Policy& policy, const std::vector<std::string>& argv,
                                           const RunOptions& options) {
-  auto compiled = CompileForDisplay(policy, state_->Facts(), argv, options);
+  auto compiled = state_->backend->Plan(policy, argv, options);
   if (!compiled) return std::unexpected(compiled.error());
   return backend::PlanJson(*compiled);
 }

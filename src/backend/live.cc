@@ -40,7 +40,7 @@ Result Failed(const Error& error, const Receipt& receipt) {
 }  // namespace
 
 Expected<std::shared_ptr<Live>> Live::Open(const Policy& policy, const Caller& caller, sys::HostFacts& facts,
-                                           launch::Launcher& launcher) {
+                                           launch::Launcher& launcher, const std::string& bwrap) {
   for (int attempt = 0;; ++attempt) {
     auto plan = plan::Compile({.policy = policy,
                                .facts = facts,
@@ -48,7 +48,8 @@ Expected<std::shared_ptr<Live>> Live::Open(const Policy& policy, const Caller& c
                                .argv = {},
                                .command = plan::CommandKnown::kMany,
                                .init_of = plan::InitOf::kLauncher,
-                               .run_id = sys::MakeRunId()});
+                               .run_id = sys::MakeRunId(),
+                               .bwrap = bwrap});
     if (!plan) return std::unexpected(plan.error().error);
     auto state = launch::LiveState::Make(policy.limits);
     if (!state) return std::unexpected(state.error());
@@ -64,7 +65,7 @@ Expected<std::shared_ptr<Live>> Live::Open(const Policy& policy, const Caller& c
     NativeOutcome outcome;
     outcome.failed_errno = sandbox.error().code;
     outcome.failed_at = NativeOutcome::Stage::kClone;
-    if (attempt > 0 || !LearnFromFailure(outcome, facts)) return std::unexpected(sandbox.error());
+    if (attempt > 0 || !bwrap.empty() || !LearnFromFailure(outcome, facts)) return std::unexpected(sandbox.error());
   }
 }
 

@@ -30,7 +30,7 @@ class Live {
  public:
   /// What it fails by may be a lack that can be learned (LearnFromFailure): `facts` then holds it.
   static Expected<std::shared_ptr<Live>> Open(const Policy& policy, const Caller& caller, sys::HostFacts& facts,
-                                              launch::Launcher& launcher);
+                                              launch::Launcher& launcher, const std::string& bwrap = {});
   Live(const Live&) = delete;
   Live& operator=(const Live&) = delete;
   ~Live();

@@ -18,11 +18,11 @@
 namespace belljar::backend {
 namespace {
 
-NativeOutcome Ended(Verdict verdict, const Error& error, const sys::HostFacts& facts) {
+NativeOutcome Ended(Verdict verdict, const Error& error, const NativeRun& run, const sys::HostFacts& facts) {
   NativeOutcome outcome;
   outcome.result.verdict = verdict;
   outcome.result.message = error.Text();
-  outcome.result.receipt.backend = "native";
+  outcome.result.receipt.backend = run.bwrap.empty() ? "native" : "bwrap";
   outcome.result.receipt.host = facts.kernel;
   return outcome;
 }
@@ -58,15 +58,16 @@ Expected<NativeOutcome> RunNative(const NativeRun& run, const sys::HostFacts& fa
                      .tracing = traced ? plan::Tracing::kOn : plan::Tracing::kOff,
                      .init_of = run.launcher != nullptr ? plan::InitOf::kLauncher : plan::InitOf::kCaller,
                      .channels = run.options.channels,
-                     .run_id = sys::MakeRunId()});
+                     .run_id = sys::MakeRunId(),
+                     .bwrap = run.bwrap});
   if (!compiled) {
     if (compiled.error().fault == plan::Fault::kCaller) return std::unexpected(compiled.error().error);
-    return Ended(Verdict::kRefused, compiled.error().error, facts);
+    return Ended(Verdict::kRefused, compiled.error().error, run, facts);
   }
   auto sandbox =
       launch::Sandbox::Start(*compiled, {.cgroups = facts.cgroups, .launcher = run.launcher}, Attach(run.options));
   if (!sandbox) {
-    NativeOutcome outcome = Ended(Verdict::kFailed, sandbox.error(), facts);
+    NativeOutcome outcome = Ended(Verdict::kFailed, sandbox.error(), run, facts);
     outcome.failed_errno = sandbox.error().code;
     outcome.failed_at = NativeOutcome::Stage::kClone;
     return outcome;

@@ -25,6 +25,7 @@ struct NativeRun {
   const Caller& caller;
   launch::TraceDepth depth = launch::TraceDepth::kOff;
   launch::Launcher* launcher = nullptr;  ///< None: by this process itself.
+  std::string bwrap = {};                ///< The program that makes the walls; empty: sandbox init.
 };
 
 struct NativeOutcome {

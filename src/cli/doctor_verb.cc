@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "backend/try_backends.h"
 #include "sys/doctor.h"
 
 namespace belljar::cli {
@@ -110,6 +111,15 @@ void ShowLevels(const sys::Diagnosis& diagnosis, Page* page) {
   }
 }
 
+void ShowBackends(const sys::Diagnosis& diagnosis, Page* page) {
+  page->Heading("Backends");
+  for (const sys::BackendFinding& backend : diagnosis.backends) {
+    page->Line(backend.state, backend.name, backend.detail);
+    for (const std::string& lack : backend.lacks) page->Why(lack);
+    if (!backend.fix.empty()) page->Fix(backend.fix);
+  }
+}
+
 // A fix that several lines in a row share is said once.
 void ShowGroup(const sys::Diagnosis& diagnosis, sys::ProbeGroup group, Page* page) {
   page->Heading(TitleOf(Name(group)));
@@ -146,6 +156,7 @@ std::string Table(const sys::Diagnosis& diagnosis) {
                         host.distribution, host.user, host.uid,
                         host.container.empty() ? "" : fmt::format(", in a container ({})", host.container)));
   ShowLevels(diagnosis, &page);
+  ShowBackends(diagnosis, &page);
   for (const auto group : {sys::ProbeGroup::kNamespaces, sys::ProbeGroup::kFilters, sys::ProbeGroup::kLimits,
                            sys::ProbeGroup::kFiles, sys::ProbeGroup::kNetwork, sys::ProbeGroup::kHost}) {
     ShowGroup(diagnosis, group, &page);
@@ -168,7 +179,8 @@ int DoctorVerb(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const sys::Diagnosis diagnosis = sys::ExamineHost();
+  sys::Diagnosis diagnosis = sys::ExamineHost();
+  diagnosis.backends = backend::TryBackends();
   fmt::print("{}", json ? sys::ToJson(diagnosis) + "\n" : Table(diagnosis));
   return sys::CanReach(diagnosis.levels, Level::kKernel) ? 0 : 1;
 }

@@ -22,8 +22,12 @@ int ExplainVerb(int argc, char** argv) {
   PolicyFlags flags;
   ChannelFlags channel_flags;
   bool as_json = false;
+  std::string backend = "native";
   std::vector<std::string> command;
   app.add_flag("--json", as_json, "Print the plan as JSON");
+  app.add_option("--backend", backend, "Who makes the walls: native, or bwrap (docs/backends.md)")
+      ->type_name("NAME")
+      ->capture_default_str();
   channel_flags.AddTo(app);
   flags.AddTo(app);
   app.add_option("command", command, "The command and its arguments, behind --")->required();
@@ -36,7 +40,7 @@ int ExplainVerb(int argc, char** argv) {
   }
   const auto policy = flags.Build();
   auto channels = channel_flags.Build();
-  auto engine = Engine::Open({.launching = Launching::kSelf});
+  auto engine = Engine::Open({.backend = backend, .launching = Launching::kSelf});
   Expected<std::string> text = std::unexpected(Error{});
   if (!policy) {
     text = std::unexpected(policy.error());

@@ -52,6 +52,7 @@ Examples:
   belljar prove --level process C
   belljar prove --policy policy.toml fork memory
   belljar prove --live
+  belljar prove --backend bwrap
   belljar prove --json | jq -r '.cases[] | select(.verdict != "contained") | .id + " " + .verdict'
 )";
 
@@ -147,8 +148,9 @@ int Prove(const Arguments& arguments, char** argv) {
   if (!token) return Fail(token.error());
   CatchSignals(*token);
   const prove::Company company = arguments.live ? prove::Company::kBystander : prove::Company::kNone;
-  prove::Prover prover(*std::move(catalog), secret,
-                       {.policy = *std::move(policy), .company = company, .cancel = &*token});
+  prove::Prover prover(
+      *std::move(catalog), secret,
+      {.policy = *std::move(policy), .company = company, .backend = arguments.backend, .cancel = &*token});
   const bool shows = ::isatty(STDERR_FILENO) == 1;
 #ifdef BELLJAR_TEST_SEAMS
   if (auto known = plan::LeaveOut(arguments.without); !known) return Fail(known.error());
@@ -177,8 +179,7 @@ int ProveVerb(int argc, char** argv) {
   app.add_option("--level", arguments.level, "The level to prove: process or kernel (default: the policy's, or kernel)")
       ->type_name("LEVEL");
   app.add_option("--policy", arguments.policy_file, "Prove this policy, a TOML or .json file")->type_name("FILE");
-  app.add_option("--backend", arguments.backend, "Which backend to prove; native is the only one so far")
-      ->type_name("BACKEND");
+  app.add_option("--backend", arguments.backend, "Which backend to prove: native, or bwrap")->type_name("NAME");
   app.add_flag("--live", arguments.live,
                "Run each case in a live sandbox, beside another command, which has to stay unhurt");
   app.add_flag("--json", arguments.json, "Print one JSON document instead of a table");
@@ -194,11 +195,6 @@ int ProveVerb(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kWrongUse;
-  }
-  if (arguments.backend != "native") {
-    return Fail({.step = "--backend " + arguments.backend,
-                 .message = "there is no such backend in this version",
-                 .hint = "leave it out, or say --backend native"});
   }
   return Prove(arguments, argv);
 }

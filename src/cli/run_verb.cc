@@ -30,6 +30,7 @@ constexpr int kBelljarFailed = 125;
 struct Arguments {
   PolicyFlags policy;
   ChannelFlags channels;
+  std::string backend = "native";
   std::vector<std::string> command;
   bool json = false;
   bool terminal = false;
@@ -43,6 +44,9 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
   app.add_flag("--quiet", arguments.quiet, "No line on standard error about how it ended");
   app.add_flag("--trace", arguments.trace,
                "Record each file and address that was refused or missing, and say what would allow it; slower");
+  app.add_option("--backend", arguments.backend, "Who makes the walls: native, or bwrap (docs/backends.md)")
+      ->type_name("NAME")
+      ->capture_default_str();
   arguments.channels.AddTo(app);
   arguments.policy.AddTo(app);
   app.add_option("command", arguments.command, "The command and its arguments, behind --")->required();
@@ -99,7 +103,7 @@ Expected<Result> Run(const Arguments& arguments) {
   auto token = CancelToken::Make();
   if (!token) return std::unexpected(token.error());
   CatchSignals(*token);
-  auto engine = Engine::Open({.launching = Launching::kSelf});
+  auto engine = Engine::Open({.backend = arguments.backend, .launching = Launching::kSelf});
   if (!engine) return std::unexpected(engine.error());
   RunOptions options;
   options.streams = StreamMode::kPassThrough;

@@ -16,7 +16,8 @@ constexpr std::uint64_t kBetweenLooksNs = 1'000'000'000;
 enum class State { kThere, kNothingToCover, kClosed, kGone };
 
 State Look(const plan::LaunchPlan& plan, const plan::Step& step) {
-  const bool optional = step.op == plan::Op::kMask && static_cast<plan::Cover>(step.value) == plan::Cover::kWhatFits;
+  const bool mask = step.op == plan::Op::kMask || step.op == plan::Op::kCovered;
+  const bool optional = mask && static_cast<plan::Cover>(step.value) == plan::Cover::kWhatFits;
   struct statx status = {};
   const int flags = AT_NO_AUTOMOUNT | (optional ? 0 : AT_SYMLINK_NOFOLLOW);
   if (statx(AT_FDCWD, plan::Text(plan, step.text), flags, 0, &status) != 0) {

@@ -29,9 +29,12 @@ int DoStep(Context& context, const plan::Step& step) {
     case plan::Op::kMaskSource:
     case plan::Op::kMask:
     case plan::Op::kReadOnly:
+    case plan::Op::kSameFile:
     case plan::Op::kSealRoot:
     case plan::Op::kPivot: return DoFileStep(context, step);
+    case plan::Op::kCovered: return 0;
     case plan::Op::kWatchCovers: return WatchCovers(context);
+    case plan::Op::kBecome: return Become(context, step);
     case plan::Op::kLandlockRules:
     case plan::Op::kLandlockAllow:
     case plan::Op::kLandlockEnforce:
@@ -83,6 +86,11 @@ int SendReport(const Context& context, const plan::Report& report, int fd) {
 void RunChild(const plan::LaunchPlan& plan, const int* fds, int fd_count, CallerStrings caller) {
   Context context = {.plan = plan, .fds = {}, .caller = caller};
   for (int i = 0; i < plan::kMaxSlots; ++i) context.fds[i] = i < fd_count ? fds[i] : -1;
+  RunSteps(context, 0);
+}
+
+void RunSteps(Context& context, std::uint32_t first) {
+  const plan::LaunchPlan& plan = context.plan;
   context.parent = getppid();
   // A caller that ignores SIGCHLD would have init's children reaped by the kernel, and init would wait for them for
   // ever.
@@ -90,7 +98,7 @@ void RunChild(const plan::LaunchPlan& plan, const int* fds, int fd_count, Caller
   by_default.sa_handler = SIG_DFL;
   sigaction(SIGCHLD, &by_default, nullptr);
 
-  for (std::uint32_t i = 0; i < plan.step_count; ++i) {
+  for (std::uint32_t i = first; i < plan.step_count; ++i) {
     const plan::Step& step = plan::Steps(plan)[i];
     if (step.op >= plan::kFirstCommandOp) break;
     if (DoStep(context, step) == 0) continue;

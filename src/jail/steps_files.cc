@@ -285,6 +285,21 @@ int ReadOnly(Context& context, const char* path) {
   return CloseKeepErrno(at, mount_setattr(at, "", AT_EMPTY_PATH, &attributes, sizeof attributes));
 }
 
+int SameFile(Context& context, const plan::Step& step) {
+  struct open_how how = {};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const auto fd =
+      static_cast<int>(syscall(SYS_openat2, AT_FDCWD, plan::Text(context.plan, step.text), &how, sizeof how));
+  if (fd < 0) return -1;
+  struct stat status;
+  context.detail = 1;
+  if (CloseKeepErrno(fd, fstat(fd, &status)) != 0) return -1;
+  if (status.st_dev == step.value && status.st_ino == step.more_value) return 0;
+  errno = ESTALE;
+  return -1;
+}
+
 int SealRoot(Context& context) {
   struct mount_attr attributes = {};
   attributes.attr_set = MOUNT_ATTR_RDONLY;
@@ -339,6 +354,7 @@ int DoFileStep(Context& context, const plan::Step& step) {
     case plan::Op::kMaskSource: return MaskSource(context, text);
     case plan::Op::kMask: return Mask(context, step);
     case plan::Op::kReadOnly: return ReadOnly(context, text);
+    case plan::Op::kSameFile: return SameFile(context, step);
     case plan::Op::kSealRoot: return SealRoot(context);
     case plan::Op::kPivot: return Pivot(context);
     default: errno = EINVAL; return -1;

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -23,6 +22,7 @@
 #include "launcher/protocol.h"
 #include "sys/pipe.h"
 #include "sys/process.h"
+#include "sys/sealed_file.h"
 #include "sys/send_descriptors.h"
 
 namespace belljar::launch {
@@ -67,21 +67,6 @@ constexpr char kName[] = "belljar-launcher";
 
 Error Failed(std::string message, int code) {
   return sys::ErrnoError("start the launcher: " + std::move(message), code);
-}
-
-Expected<base::UniqueFd> SealedCopy(const char* name, std::string_view bytes, unsigned flags) {
-  base::UniqueFd file(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags));
-  if (!file.valid()) return std::unexpected(Failed("make a memory file", errno));
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return std::unexpected(Failed("fill a memory file", errno));
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
-    return std::unexpected(Failed("seal a memory file", errno));
-  }
-  return file;
 }
 
 // Descriptors and paths for the child, which shares this process's memory until it execs.
@@ -162,9 +147,7 @@ Expected<std::shared_ptr<Launcher::Process>> Launcher::Process::Start() {
   const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!owner.valid() || !null.valid()) return std::unexpected(Failed("open what it needs", errno));
   Boot boot{.image = -1, .requests = theirs.get(), .owner = owner.get(), .null = null.get(), .error = 0};
-  constexpr unsigned kExecutable = 0x0010U;  // MFD_EXEC, Linux 6.3; older kernels don't know it and don't need it.
-  auto image = SealedCopy(kName, LauncherImage(), kExecutable);
-  if (!image && image.error().code == EINVAL) image = SealedCopy(kName, LauncherImage(), 0);
+  const auto image = sys::MakeSealedFile(kName, LauncherImage(), sys::Holds::kProgram);
   int forbidden = image ? 0 : image.error().code;
   if (image) boot.image = image->get();
   std::promise<bool> told;
@@ -251,8 +234,7 @@ Expected<Launcher::Handle> Launcher::Expect(const std::string& directory, std::s
 Expected<Launcher::Started> Launcher::Start(const Handle& handle, std::span<const std::uint64_t> plan,
                                             std::span<const int> slots, int cgroup_fd) {
   const auto bytes = std::as_bytes(plan);
-  const auto copy =
-      SealedCopy("belljar-plan", std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()), 0);
+  const auto copy = sys::MakeSealedFile("belljar-plan", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!copy) return std::unexpected(copy.error());
   Request request{};
   request.kind = RequestKind::kStart;

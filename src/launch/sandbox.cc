@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,9 +17,11 @@
 
 #include "jail/run_child.h"
 #include "launch/control.h"
+#include "launch/launcher_image.h"
 #include "plan/explain.h"
 #include "sys/pipe.h"
 #include "sys/process.h"
+#include "sys/sealed_file.h"
 #include "sys/user_namespace.h"
 
 namespace belljar::launch {
@@ -68,9 +72,16 @@ Expected<void> Sandbox::AwaitPrepared() {
     }
     Received told;
     if (ready != 1 || ReceiveReport(connection.control.get(), told) != Reception::kReport) {
+      if (std::string words = Words(); !words.empty()) {
+        return std::unexpected(Error{.step = "prepare a sandbox", .message = std::move(words), .hint = {}});
+      }
       return std::unexpected(sys::ErrnoError("prepare a sandbox", ETIMEDOUT));
     }
     if (told.report.kind == plan::ReportKind::kPrepared) return {};
+    if (told.report.kind == plan::ReportKind::kInside) {
+      FoundInit(told.sender);
+      continue;
+    }
     if (told.report.kind == plan::ReportKind::kSocketDiag) {
       socket_diag = std::move(told.fd);
       continue;
@@ -153,15 +164,59 @@ Expected<void> Sandbox::PrepareHost(const Host& host, std::vector<base::UniqueFd
     if (!made) return std::unexpected(made.error());
     id_maps.push_back(std::move(*made));
   }
+  return PrepareWalls();
+}
+
+Expected<void> Sandbox::PrepareWalls() {
+  if (!plan_->walls) return {};
+  const plan::Walls& walls = *plan_->walls;
+  std::string arguments;
+  for (const std::string& word : walls.arguments) arguments.append(word).push_back('\0');
+  const std::string_view block(reinterpret_cast<const char*>(plan_->block.data()),
+                               plan_->block.size() * sizeof(std::uint64_t));
+  const auto add = [&](const char* name, std::string_view bytes, sys::Holds what) -> Expected<void> {
+    auto file = sys::MakeSealedFile(name, bytes, what);
+    if (!file) return std::unexpected(file.error());
+    if (::lseek(file->get(), 0, SEEK_SET) != 0) return std::unexpected(sys::ErrnoError("rewind a memory file", errno));
+    walls_.push_back(std::move(*file));
+    return {};
+  };
+  // In the order of plan::kBecomePlan and those behind it.
+  if (auto done = add("belljar-plan", block, sys::Holds::kData); !done) return done;
+  if (auto done = add("belljar-init", LauncherImage(), sys::Holds::kProgram); !done) return done;
+  if (auto done = add("belljar-arguments", arguments, sys::Holds::kData); !done) return done;
+  walls_.emplace_back(::memfd_create("belljar-words", MFD_CLOEXEC));
+  if (!walls_.back().valid()) return std::unexpected(sys::ErrnoError("make a memory file", errno));
+  for (const std::string& text : walls.files) {
+    if (auto done = add("belljar-file", text, sys::Holds::kData); !done) return done;
+  }
   return {};
+}
+
+std::string Sandbox::Words() const {
+  if (walls_.size() <= plan::kBecomeWords) return {};
+  std::array<char, 1024> words{};
+  const ssize_t got = ::pread(walls_[plan::kBecomeWords].get(), words.data(), words.size(), 0);
+  std::string text(words.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+void Sandbox::FoundInit(pid_t pid) {
+  base::UniqueFd found(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!found.valid() || maker_.pid > 0) return;  // Gone already: so is its maker in a moment.
+  maker_.pid = std::exchange(init_.pid, pid);
+  pidfd = std::move(found);
 }
 
 Expected<base::UniqueFd> Sandbox::OpenConnection() {
   auto theirs = connection.Open();
   if (!theirs) return theirs;
-  // Before anything is sent: a traced command is told by the kernel's word, not by a pid of its own namespace.
+  // Before anything is sent: a traced command, and an init that another program has started, are told by the kernel's
+  // word, not by a pid of their own namespace.
   const int yes = 1;
-  if (plan_->traced && ::setsockopt(connection.control.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) {
+  if ((plan_->traced || plan_->walls) &&
+      ::setsockopt(connection.control.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) {
     return std::unexpected(sys::ErrnoError("ask for credentials on the control socket", errno));
   }
   return theirs;
@@ -177,6 +232,7 @@ Expected<void> Sandbox::MakeInit(base::UniqueFd control_of_init, const std::vect
   for (const base::UniqueFd& fd : cgroup.join_fds()) fds[count++] = fd.get();
   if (cgroup.clone_fd() >= 0) count = plan::kFirstExtraSlot + plan_->cgroup_paths.size();
   for (const base::UniqueFd& fd : id_maps) fds[count++] = fd.get();
+  for (const base::UniqueFd& fd : walls_) fds[count++] = fd.get();
 
   if (by_launcher()) {
     auto started = Launcher::Start(handle_, plan_->block, std::span(fds).first(count), cgroup.clone_fd());
@@ -217,7 +273,8 @@ const Sandbox::Ending& Sandbox::Wait() {
   if (waited_ || init_.pid <= 0) return ending_;
   waited_ = true;
   if (by_launcher()) return ending_ = Launcher::AwaitEnd(handle_);
-  while (::wait4(init_.pid, &ending_.status, __WALL, &ending_.usage) < 0 && errno == EINTR) {
+  const pid_t child = maker_.pid > 0 ? maker_.pid : init_.pid;
+  while (::wait4(child, &ending_.status, __WALL, &ending_.usage) < 0 && errno == EINTR) {
   }
   return ending_;
 }

@@ -52,6 +52,10 @@ class Sandbox {
   bool only_init_is_left = false;  ///< Init has said so: whoever ends it leaves no orphans.
 
   pid_t init() const { return init_.pid; }
+  /// What another program that makes the walls has to say, of why it did not; empty where init makes them.
+  std::string Words() const;
+  /// That program has started init, which is this process, and says so itself.
+  void FoundInit(pid_t pid);
   bool by_launcher() const { return handle_.socket.valid(); }
   /// Ends all processes inside. Init is still to be waited for.
   void Kill();
@@ -66,6 +70,7 @@ class Sandbox {
   explicit Sandbox(const plan::CompiledPlan& plan) : plan_(&plan) {}
   Expected<void> PrepareHost(const Host& host, std::vector<base::UniqueFd>& id_maps);
   Expected<void> PrepareCleanUp(const Host& host);
+  Expected<void> PrepareWalls();
   Expected<base::UniqueFd> OpenConnection();
   Owner Guest() const { return {plan_->guest_uid, plan_->guest_gid}; }
   Expected<void> MakeInit(base::UniqueFd control_of_init, const std::vector<base::UniqueFd>& id_maps);
@@ -82,6 +87,8 @@ class Sandbox {
   Launcher::Handle handle_;  ///< Of the launcher, instead of the janitor.
   std::string private_directory_;
   OwnedPid init_;
+  OwnedPid maker_;                     ///< What was cloned, where that is not init but makes its walls.
+  std::vector<base::UniqueFd> walls_;  ///< In the slots of Op::kBecome.
   bool waited_ = false;
   Ending ending_;
 };

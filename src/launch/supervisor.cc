@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "launch/account.h"
 #include "launch/control.h"
 #include "launch/limit_watch.h"
@@ -179,6 +180,11 @@ void Supervisor::HandleReport(const plan::Report& report, base::UniqueFd fd, pid
       observed_.started = false;
       return;
     case plan::ReportKind::kPrepared: return;
+    case plan::ReportKind::kInside:
+      if (sandbox_ == nullptr) return;
+      Unwatch(sandbox_->pidfd.get());
+      sandbox_->FoundInit(sender);
+      return Watch(sandbox_->pidfd.get(), kInit, EPOLLIN);
     case plan::ReportKind::kTerminal:
       pumps_.ConnectTerminal(std::move(fd), options_, policy_.limits.output.value_or(kStreamedOutput));
       return BeginPumps();
@@ -448,6 +454,9 @@ void Supervisor::Finish(Outcome& outcome) {
   }
   const Policy policy = live_ == nullptr ? policy_ : live_->limits().In(policy_);
   Decide(observed_, policy, step_text, result);
+  if (const std::string words = where_.Words(); result.verdict == Verdict::kFailed && !words.empty()) {
+    result.message = fmt::format("{}; the command never ran", base::Printable(words));
+  }
   if (left_ || (told && observed_.ended->left != 0)) {
     if (result.message.empty()) result.message = "the command ended";
     result.message +=

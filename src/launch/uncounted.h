@@ -41,9 +41,11 @@ enum class Sockets : bool { kShared, kOwn };
 
 class UncountedWatch {
  public:
-  UncountedWatch(pid_t init, Above above, Sockets sockets) : init_(init), above_(above), sockets_(sockets) {}
+  UncountedWatch(Above above, Sockets sockets) : above_(above), sockets_(sockets) {}
 
-  /// Before the first look, and when it is another.
+  /// Before the first look.
+  void SetInit(pid_t init) { init_ = init; }
+  /// The same, and when it is another.
   void SetMemoryLimit(std::uint64_t bytes) { enough_ = bytes / 2; }
   /// By which TCP is looked at; without it (an older kernel) its queues count as full.
   void SeeSockets(base::UniqueFd diag) { diag_ = std::move(diag); }
@@ -61,7 +63,7 @@ class UncountedWatch {
   bool SweepThreads(pid_t pid, std::uint64_t deadline);
   bool SweepProcess(pid_t pid, std::uint64_t deadline);
 
-  pid_t init_;
+  pid_t init_ = -1;
   Above above_;
   Sockets sockets_;
   std::uint64_t enough_ = 0;

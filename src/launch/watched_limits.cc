@@ -68,12 +68,14 @@ KillReason CommandTime::Look(std::uint64_t now) {
 }
 
 KeptLimits::KeptLimits(const Sandbox& sandbox, const plan::CompiledPlan& plan, const LimitsInForce& limits)
-    : plan_(plan),
+    : sandbox_(sandbox),
+      plan_(plan),
       limits_(limits),
-      uncounted_(sandbox.init(), plan.plan().live != 0 ? Above::kStewards : Above::kInit,
+      uncounted_(plan.plan().live != 0 ? Above::kStewards : Above::kInit,
                  plan.own_network ? Sockets::kOwn : Sockets::kShared) {}
 
 void KeptLimits::Start(std::uint64_t now) {
+  uncounted_.SetInit(sandbox_.init());
   if (plan_.watched.disk) disk_check_ = now + kDirectoryNs;
   if (plan_.watches_uncounted) uncounted_check_ = now + kUncountedNs;
 }

@@ -69,6 +69,7 @@ class KeptLimits final : public Looker {
   KillReason LookAtDisk(std::uint64_t now);
   KillReason LookAtUncounted(std::uint64_t now);
 
+  const Sandbox& sandbox_;
   const plan::CompiledPlan& plan_;
   const LimitsInForce& limits_;
   UncountedWatch uncounted_;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "plan/bwrap.h"
 #include "plan/sections.h"
 #include "sys/channel.h"
 #include "sys/files.h"
@@ -20,13 +21,6 @@ namespace {
 // Host ids that nothing else uses: above the ranges that distributions and container tools hand out.
 constexpr uid_t kFirstGuestUid = 1'900'000'000;
 constexpr std::uint32_t kGuestUids = 1U << 26;
-
-// From the run's name (FNV-1a), which is random: two runs at once are different users.
-uid_t PickGuestUid(std::string_view run_id) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : run_id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return kFirstGuestUid + static_cast<uid_t>(hash % kGuestUids);
-}
 
 static_assert(kNoDeadline == kUnlimited);
 
@@ -120,11 +114,19 @@ void PlanCgroup(Draft& draft) {
 
 }  // namespace
 
+// From the run's name (FNV-1a), which is random: two runs at once are different users.
+uid_t PickGuestUid(std::string_view run_id) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : run_id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return kFirstGuestUid + static_cast<uid_t>(hash % kGuestUids);
+}
+
 std::uint64_t TasksFor(const Limits& limits) {
   return limits.processes == kUnlimited ? kUnlimited : limits.processes + 1;
 }
 
 std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
+  if (!request.bwrap.empty()) return CompileForBwrap(request);
   if (request.command == CommandKnown::kNow) {
     if (auto good = CheckArgv(request.argv); !good) return std::unexpected(good.error());
   }

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <belljar/caller.h>
@@ -40,6 +41,7 @@ struct Request {
   InitOf init_of = InitOf::kCaller;
   std::span<const Channel> channels = {};
   std::string run_id;  ///< Names the cgroup and the private directory: letters, digits, '-'.
+  std::string bwrap;   ///< The bwrap that makes the walls; empty: Belljar's init makes them.
 };
 
 /// Which of a run's failures an Error of Compile is.
@@ -56,6 +58,9 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request);
 
 /// Into the receipt of a live sandbox, for a command that has limits where the sandbox has none.
 void AddCommandsLimits(const Limits& limits, Receipt& receipt);
+
+/// The host's uid and gid of a privileged caller's guest.
+uid_t PickGuestUid(std::string_view run_id);
 
 /// limits.processes as a cgroup counts them, which sees init too.
 std::uint64_t TasksFor(const Limits& limits);

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,13 @@ struct Guarded {
   auto operator<=>(const Guarded&) const = default;
 };
 
+/// Another program that makes namespaces and root, and starts init in them (plan/bwrap.h).
+struct Walls {
+  std::string program;                 ///< Absolute.
+  std::vector<std::string> arguments;  ///< Without itself and the command.
+  std::vector<std::string> files;      ///< Contents; each in a slot behind those of Op::kBecome.
+};
+
 struct CompiledPlan {
   Level level = Level::kKernel;
   Form form = Form::kNamespaces;
@@ -73,6 +81,7 @@ struct CompiledPlan {
   bool own_network = false;      ///< All sockets in the guest's network namespace are the guest's.
   bool counts_cpu_time = false;  ///< The parent looks at it and ends the run.
   bool traced = false;           ///< The command waits for a tracer before it starts.
+  std::optional<Walls> walls;    ///< None: init makes them.
 
   const LaunchPlan& plan() const { return *reinterpret_cast<const LaunchPlan*>(block.data()); }
 };

@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+
 namespace belljar::plan {
 namespace {
 
@@ -85,8 +87,11 @@ Texts DescribeFiles(const LaunchPlan& plan, const Step& step) {
     case Op::kMaskSource:
       return {fmt::format("mount an empty directory at {}", text),
               "nothing there, and a cover for what must not be seen"};
-    case Op::kMask: return {fmt::format("cover {}", text), "tells about the host, or was hidden by the policy"};
+    case Op::kMask:
+    case Op::kCovered: return {fmt::format("cover {}", text), "tells about the host, or was hidden by the policy"};
     case Op::kReadOnly: return {fmt::format("make {} read-only", text), "kernel settings can't be changed"};
+    case Op::kSameFile:
+      return {fmt::format("see that {} is what was meant", text), "nobody has put a link in the way of the mount"};
     case Op::kSealRoot: return {"make the root read-only", "the guest can't change its own root"};
     case Op::kPivot: return {"pivot into the root, detach the host's tree", "no path leads back to the host's files"};
     case Op::kWatchCovers:
@@ -145,6 +150,8 @@ Texts DescribeIdentity(const LaunchPlan& plan, const Step& step) {
     case Op::kOomScore:
       return {fmt::format("raise the OOM score to {}", text), "guests die before host processes when memory runs out"};
     case Op::kMapIds: return {fmt::format("map the ids ({})", text), "root inside is nobody outside"};
+    case Op::kBecome: return {fmt::format("become {}", text), "it makes the namespaces and the root, and starts init"};
+    case Op::kInside: return {"tell Belljar which process init is", "it can be ended at once, with all inside"};
     case Op::kNoDump: return {"make init untraceable", "the guest can't read or trace init"};
     case Op::kHostname: return {fmt::format("set the hostname to {}", text), "the host's name is not told"};
     case Op::kJoinNetwork:
@@ -213,6 +220,7 @@ std::vector<StepText> Explain(const CompiledPlan& compiled) {
                      "mounted files stay usable on both sides"});
   }
   texts.push_back({"parent", "clone init, " + NamespaceList(plan.clone_flags), "own view of each kernel resource"});
+  bool walled = false;
   for (std::uint32_t i = 0; i < plan.step_count; ++i) {
     const Step& step = Steps(plan)[i];
     if (step.op == Op::kMountPoint) continue;  // Part of the mount that follows.
@@ -221,6 +229,13 @@ std::vector<StepText> Explain(const CompiledPlan& compiled) {
       continue;
     }
     texts.push_back(Describe(plan, step));
+    if (step.op == Op::kInside) walled = true;
+    if (compiled.walls && !walled) texts.back().who = "outside";
+    if (step.op == Op::kBecome) {
+      std::string words;
+      for (const std::string& word : compiled.walls->arguments) words += " " + base::ShellWord(word);
+      texts.push_back({"bwrap", "do as told:" + words, "the same tree as Belljar's own, in bwrap's words"});
+    }
     if (step.op == Op::kStdio) {
       for (const ChannelReceipt& channel : compiled.receipt.channels) {
         texts.push_back(

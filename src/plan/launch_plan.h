@@ -20,6 +20,9 @@ enum class Op : std::uint16_t {
   kJoinCgroup,       ///< slot: an open cgroup `tasks` or `cgroup.procs` file.
   kCgroupNamespace,  ///< After joining: the sandbox's cgroup is the root of what it sees.
   kOomScore,         ///< text: the number; guests die before host processes when the host runs out of memory.
+  kBecome,           ///< text: a program that makes the walls and starts init in them; slot: see kBecomePlan
+  kInside,           ///< The first step of that init: it tells the parent which process it is now.
+  kSameFile,         ///< text: path, value: device, more_value: inode; what that program mounted is what was meant
   kMapIds,           ///< text: uid_map, more: gid_map. Inside a new user namespace.
   kNoDump,           ///< Nobody may trace init or read its memory.
   kPrivateMounts,
@@ -38,6 +41,7 @@ enum class Op : std::uint16_t {
   kTerminals,    ///< more: options as above; for the commands of a live sandbox, and mounted nowhere
   kMaskSource,   ///< text: path of an empty, unreadable directory that is mounted there and covers others
   kMask,         ///< text: path, value: Cover, more: path of the mask source; absent is fine but for kPresent
+  kCovered,      ///< As kMask, where another program has made the cover: for kWatchCovers alone
   kReadOnly,     ///< text: path of a mount that becomes read-only
   kSealRoot,     ///< The root becomes read-only.
   kPivot,        ///< The root becomes "/", the host's tree is detached.
@@ -104,6 +108,16 @@ inline constexpr int kNetworkReadySlot = 1;  ///< pipe: 0 or an errno from the j
 inline constexpr int kJanitorSlot = 2;       ///< pidfd of the janitor
 inline constexpr int kFirstExtraSlot = 3;
 inline constexpr int kMaxSlots = 48;
+
+/// What a program that makes the walls (Op::kBecome) is started with: slot N as descriptor kPassedFrom + N. Counted
+/// from the step's own slot: this plan, the program that is init inside, arguments, where to write what went wrong, and
+/// the contents of files.
+inline constexpr int kPassedFrom = 64;
+inline constexpr int kBecomePlan = 0;
+inline constexpr int kBecomeInit = 1;
+inline constexpr int kBecomeArguments = 2;
+inline constexpr int kBecomeWords = 3;
+inline constexpr int kBecomeFiles = 4;
 
 /// Numbers that channels may have in the command. Until it execs its own descriptors lie above them.
 inline constexpr int kFirstChannelNumber = 3;
@@ -177,6 +191,7 @@ inline const sock_filter* Filter(const LaunchPlan& plan, std::uint32_t offset) {
 enum class ReportKind : std::uint32_t {
   kSetupFailed,  ///< step, error: the command never ran
   kExecFailed,   ///< error: nothing by that name inside, or not executable; takes kStarted back
+  kInside,       ///< sent by init when it begins behind walls that another program has made; carries its credentials
   kPrepared,     ///< all steps before the command are done; init waits for the command
   kTerminal,     ///< carries the pseudo-terminal's master
   kListener,     ///< carries the seccomp listener

@@ -54,6 +54,8 @@ class Writer {
   void Filters();
   void Limits();
   void NameTerminals();
+  void Inotify();
+  void Files();
   std::string MemoryGap() const;
   void Limit(const char* guard, std::uint64_t value, const std::string& cgroup, bool watched, const char* watched_by,
              const std::string& gap);
@@ -122,6 +124,19 @@ void Writer::Namespaces() {
   }
 }
 
+// What a whole user has of them only once.
+void Writer::Inotify() {
+  if (!draft_.OwnRoot()) {
+    Held("inotify limits", "seccomp (no inotify)");
+  } else if (!draft_.enters_user_namespace) {
+    Absent("inotify limits", "they are those of a user namespace");
+  } else if (facts_.read_only_sysctls) {
+    Absent("inotify limits", "/proc/sys is read-only here");
+  } else {
+    Held("inotify limits", "settings of the user namespace");
+  }
+}
+
 void Writer::Filters() {
   const bool kernel = draft_.choice.level >= Level::kKernel;
   if (kernel) {
@@ -162,6 +177,7 @@ void Writer::Filters() {
     }
     Partial("identity", fmt::format("the caller's own uid {}, seen as {} inside", facts_.uid, draft_.InsideId()), gap);
   }
+  Inotify();
 }
 
 // What a cgroup does not count and nobody else can, either.
@@ -250,6 +266,12 @@ void Writer::Limits() {
     Limit("disk limit", limits.disk, "", true, "RLIMIT_FSIZE, watcher every 50 ms",
           "bursts between two looks and files that are open but unlinked are not seen");
   }
+  Files();
+}
+
+void Writer::Files() {
+  Limit("files limit", draft_.request.policy.limits.files, "inodes of private tmpfs", !draft_.HasNamespaces(),
+        "watcher every 50 ms", "bursts between two looks are not seen");
 }
 
 }  // namespace

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "plan/opened_plan.h"
 #include "sys/files.h"
 
 namespace belljar::plan {
@@ -44,62 +44,20 @@ constexpr std::array<RemovableGuard, 23> kGuards = {{
 
 std::string_view left_out;  // One of kGuards, or empty.
 
-/// A plan opened up for changes; Close lays it out again.
-class Surgery {
- public:
-  explicit Surgery(CompiledPlan& plan) : plan_(plan), head_(plan.plan()) {
-    const Step* first = Steps(plan.plan());
-    steps_.assign(first, first + head_.step_count);
+void ClearAttributes(OpenedPlan& cut, std::uint64_t bits) {
+  for (Step& step : cut.steps()) {
+    if (step.op == Op::kBind || step.op == Op::kTmpfs) step.value &= ~bits;
   }
+}
 
-  template <typename... Ops>
-  void Drop(Ops... ops) {
-    std::erase_if(steps_, [&](const Step& step) { return ((step.op == ops) || ...); });
-  }
-  void ClearAttributes(std::uint64_t bits) {
-    for (Step& step : steps_) {
-      if (step.op == Op::kBind || step.op == Op::kTmpfs) step.value &= ~bits;
-    }
-  }
-  std::string_view TextOf(const Step& step) const { return Text(plan_.plan(), step.text); }
-  /// A text behind the old end of the block.
-  std::uint32_t Intern(std::string_view text) {
-    const auto at = static_cast<std::uint32_t>(plan_.block.size() * 8 + more_.size());
-    more_.append(text).push_back('\0');
-    return at;
-  }
-  void Close() {
-    more_.resize((more_.size() + 7) / 8 * 8);
-    const std::size_t old = plan_.block.size() * 8;
-    head_.steps = static_cast<std::uint32_t>(old + more_.size());
-    head_.step_count = static_cast<std::uint32_t>(steps_.size());
-    head_.size = static_cast<std::uint32_t>(head_.steps + steps_.size() * sizeof(Step));
-    plan_.block.resize((head_.size + 7) / 8);
-    auto* const bytes = reinterpret_cast<char*>(plan_.block.data());
-    std::memcpy(bytes, &head_, sizeof head_);
-    std::memcpy(bytes + old, more_.data(), more_.size());
-    std::memcpy(bytes + head_.steps, steps_.data(), steps_.size() * sizeof(Step));
-  }
-
-  LaunchPlan& head() { return head_; }
-  std::vector<Step>& steps() { return steps_; }
-  CompiledPlan& plan() { return plan_; }
-
- private:
-  CompiledPlan& plan_;
-  LaunchPlan head_;
-  std::vector<Step> steps_;
-  std::string more_;
-};
-
-void KeepIdentity(Surgery& cut) {
+void KeepIdentity(OpenedPlan& cut) {
   cut.Drop(Op::kSetIds);
   for (Step& step : cut.steps()) {
     if (step.op == Op::kUserNamespace) step.text = step.more = cut.Intern("1000 0 1");
   }
 }
 
-void KeepUserNamespace(Surgery& cut) {
+void KeepUserNamespace(OpenedPlan& cut) {
   std::vector<Step>& steps = cut.steps();
   if (std::ranges::find(steps, Op::kUserNamespace, &Step::op) == steps.end()) {
     // Without privileges it comes first, and what follows needs it.
@@ -116,13 +74,13 @@ void KeepUserNamespace(Surgery& cut) {
   steps.insert(promise, Step{.op = Op::kDropCapabilities, .slot = -1, .value = 0});
 }
 
-void KeepProcesses(Surgery& cut) {
+void KeepProcesses(OpenedPlan& cut) {
   cut.head().clone_flags &= ~static_cast<std::uint32_t>(CLONE_NEWPID);
   cut.head().init_is_pid1 = 0;
   cut.steps().insert(cut.steps().begin(), Step{.op = Op::kSubreaper, .slot = -1});
 }
 
-void KeepNetwork(Surgery& cut) {
+void KeepNetwork(OpenedPlan& cut) {
   cut.head().clone_flags &= ~static_cast<std::uint32_t>(CLONE_NEWNET);
   cut.plan().janitor_makes_network = false;
   cut.Drop(Op::kJoinNetwork, Op::kLoopback);
@@ -131,7 +89,7 @@ void KeepNetwork(Surgery& cut) {
 }
 
 // The host's directories in place of the few that a root from nothing has, all of them as writable as on the host.
-void KeepHostTree(Surgery& cut) {
+void KeepHostTree(OpenedPlan& cut) {
   std::vector<Step>& steps = cut.steps();
   auto at = std::ranges::find(steps, Op::kSealRoot, &Step::op);
   if (at == steps.end()) return;
@@ -145,7 +103,7 @@ void KeepHostTree(Surgery& cut) {
   }
 }
 
-void KeepDisk(Surgery& cut) {
+void KeepDisk(OpenedPlan& cut) {
   const auto size = [&](std::string_view mode) {
     std::string options;
     for (const std::string_view part :
@@ -174,7 +132,7 @@ void KeepLimit(CompiledPlan& plan, std::string_view guard) {
   }
 }
 
-void DropFilters(Surgery& cut, std::string_view guard) {
+void DropFilters(OpenedPlan& cut, std::string_view guard) {
   if (guard == "seccomp") cut.Drop(Op::kSeccomp);
   if (guard == "landlock") cut.Drop(Op::kLandlockRules, Op::kLandlockAllow, Op::kLandlockEnforce, Op::kScopeSignals);
   if (guard == "capabilities") cut.Drop(Op::kDropCapabilities);
@@ -188,7 +146,7 @@ void DropFilters(Surgery& cut, std::string_view guard) {
   if (guard == "rlimits") cut.Drop(Op::kRlimit, Op::kCommandRlimit);
 }
 
-void DropNamespaces(Surgery& cut, std::string_view guard) {
+void DropNamespaces(OpenedPlan& cut, std::string_view guard) {
   if (guard == "user namespace") KeepUserNamespace(cut);
   if (guard == "pid namespace") KeepProcesses(cut);
   if (guard == "network") KeepNetwork(cut);
@@ -200,14 +158,14 @@ void DropNamespaces(Surgery& cut, std::string_view guard) {
   }
 }
 
-void DropFiles(Surgery& cut, std::string_view guard) {
+void DropFiles(OpenedPlan& cut, std::string_view guard) {
   if (guard == "root filesystem") KeepHostTree(cut);
   if (guard == "masks") cut.Drop(Op::kMask);
-  if (guard == "mount attributes") cut.ClearAttributes(MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  if (guard == "mount attributes") ClearAttributes(cut, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
   if (guard == "disk limit") KeepDisk(cut);
   if (guard != "read-only mounts") return;
   cut.Drop(Op::kReadOnly, Op::kSealRoot);
-  cut.ClearAttributes(MOUNT_ATTR_RDONLY);
+  ClearAttributes(cut, MOUNT_ATTR_RDONLY);
 }
 
 }  // namespace
@@ -230,7 +188,7 @@ Expected<void> LeaveOut(std::string_view guard) {
 void ApplyLeftOut(CompiledPlan& plan) {
   if (left_out.empty()) return;
   KeepLimit(plan, left_out);
-  Surgery cut(plan);
+  OpenedPlan cut(plan);
   if (left_out == "identity") KeepIdentity(cut);
   DropFilters(cut, left_out);
   DropNamespaces(cut, left_out);

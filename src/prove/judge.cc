@@ -85,7 +85,10 @@ Inside ReadInside(const Case& c, const Result& result, int survivors, std::uint6
 }
 
 std::string HeldBy(const Case& c, const Result& result, int error) {
-  if (const std::string_view guard = GuardOf(result.verdict); !guard.empty()) return std::string(guard);
+  if (const std::string_view guard = GuardOf(result.verdict); !guard.empty()) {
+    const bool files = result.verdict == Verdict::kDiskLimit && Lists(c, "files limit");
+    return files ? "files limit" : std::string(guard);
+  }
   const bool refused_call = std::ranges::any_of(result.denials, [](const Denial& d) { return d.kind == "syscall"; });
   if (refused_call && Lists(c, "seccomp")) return "seccomp";
   if (const std::string_view guard = GuardOf(error); Lists(c, guard)) return std::string(guard);

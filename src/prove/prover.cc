@@ -170,7 +170,7 @@ void Prover::TryAll(Engine& engine, const std::vector<const Case*>& cases, unsig
 }
 
 Expected<Proof> Prover::Run(const std::vector<Case>& cases, const std::function<void(const Progress&)>& progress) {
-  auto engine = Engine::Open({.launching = Launching::kSelf});  // As `belljar run` does.
+  auto engine = Engine::Open({.backend = options_.backend, .launching = Launching::kSelf});  // As `belljar run` does.
   if (!engine) return std::unexpected(engine.error());
   const std::uint64_t began = sys::NowNs();
   // One harmless run first: a policy that can't be met here is one message, not one for every case.

@@ -60,6 +60,7 @@ enum class Company : std::uint8_t {
 struct ProveOptions {
   Policy policy;
   Company company = Company::kNone;
+  std::string backend = "native";
   const CancelToken* cancel = nullptr;
 };
 

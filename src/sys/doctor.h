@@ -34,11 +34,21 @@ struct LevelFinding {
   std::vector<Lack> lacks;
 };
 
+/// One of those who can make sandboxes.
+struct BackendFinding {
+  std::string name;                         ///< As in `--backend`.
+  ProbeState state = ProbeState::kMissing;  ///< kPartial: it works, with the gaps that `lacks` names.
+  std::string detail;
+  std::vector<std::string> lacks;
+  std::string fix;
+};
+
 struct Diagnosis {
   HostInfo host;
   std::vector<LevelFinding> levels;
   Probes probes;
   std::vector<Tool> tools;
+  std::vector<BackendFinding> backends;  ///< Empty until somebody has tried them.
 };
 
 /// Runs every probe as the current user.

@@ -44,6 +44,14 @@ void WriteTool(const Tool& tool, JsonWriter* json) {
   json->EndObject();
 }
 
+void WriteBackend(const BackendFinding& backend, JsonWriter* json) {
+  json->BeginObject();
+  json->Field("name", backend.name).Field("state", Name(backend.state)).Field("detail", backend.detail);
+  json->Key("lacks").BeginArray();
+  for (const std::string& lack : backend.lacks) json->Value(lack);
+  json->EndArray().Field("fix", backend.fix).EndObject();
+}
+
 }  // namespace
 
 std::string ToJson(const Diagnosis& diagnosis) {
@@ -53,6 +61,8 @@ std::string ToJson(const Diagnosis& diagnosis) {
   WriteHost(diagnosis.host, &json);
   json.Key("levels").BeginArray();
   for (const LevelFinding& level : diagnosis.levels) WriteLevel(level, &json);
+  json.EndArray().Key("backends").BeginArray();
+  for (const BackendFinding& backend : diagnosis.backends) WriteBackend(backend, &json);
   json.EndArray().Key("probes").BeginArray();
   for (const Probe& probe : diagnosis.probes) WriteProbe(probe, &json);
   json.EndArray().Key("tools").BeginArray();

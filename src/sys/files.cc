@@ -56,6 +56,16 @@ FileStatus LinkStatus(const std::string& path) {
   return ::lstat(path.c_str(), &status) == 0 ? Convert(status) : FileStatus{};
 }
 
+std::optional<FileStatus> StatusWithoutLinks(const std::string& path) {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const base::UniqueFd fd(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  struct stat status{};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) return std::nullopt;
+  return Convert(status);
+}
+
 std::optional<std::string> ReadLink(const std::string& path) {
   std::array<char, PATH_MAX> target{};
   const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());

@@ -28,6 +28,8 @@ struct FileStatus {
 FileStatus Status(const std::string& path);
 /// Does not follow a symlink at the end of the path.
 FileStatus LinkStatus(const std::string& path);
+/// Nothing where there is a link anywhere on the way, or nothing at its end.
+std::optional<FileStatus> StatusWithoutLinks(const std::string& path);
 std::optional<std::string> ReadLink(const std::string& path);
 /// The same in another root, given as a descriptor: nothing on the way may be a link, and no path leads out of it.
 std::optional<std::string> ReadLinkInRoot(int root, const std::string& path);

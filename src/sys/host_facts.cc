@@ -4,6 +4,7 @@
 #include <linux/landlock.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -54,6 +55,8 @@ HostFacts ReadHostFacts() {
   }
   facts.cgroups = FindCgroups();
   facts.clone_into_cgroup = HasClone3();
+  struct statvfs sysctls{};
+  facts.read_only_sysctls = ::statvfs("/proc/sys", &sysctls) == 0 && (sysctls.f_flag & ST_RDONLY) != 0;
   facts.mount_setattr = ::mount_setattr(-1, "", 0, nullptr, 0) == 0 || errno != ENOSYS;
   return facts;
 }

@@ -21,6 +21,7 @@ struct HostFacts {
   int landlock_abi = 0;              ///< 0: none
   bool seccomp_listener = true;      ///< False under another listener, which the kernel allows only one of.
   bool clone_into_cgroup = true;     ///< clone3 can start a child in a v2 cgroup.
+  bool read_only_sysctls = false;    ///< As in many containers: settings of a new namespace can't be changed either.
   bool mount_setattr = true;         ///< Linux 5.12: the root can be built and sealed.
   int cpus = 1;
   std::string kernel;   ///< "Linux 6.1.0 x86_64"

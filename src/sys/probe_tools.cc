@@ -26,23 +26,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kVersionTimeout{3000};
 constexpr const char* kTools[] = {"bwrap", "docker", "podman", "runc", "crun", "runsc", "firejail", "nft"};
 
-std::string FindOnPath(const char* name) {
-  const char* path = ::getenv("PATH");
-  std::string_view rest = path != nullptr ? path : "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(':'), rest.size());
-    const std::string file = fmt::format("{}/{}", rest.substr(0, end), name);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    // Relative entries would let the current directory choose what doctor runs.
-    struct stat info{};
-    if (file.front() == '/' && ::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-        ::access(file.c_str(), X_OK) == 0) {
-      return file;
-    }
-  }
-  return {};
-}
-
 /// A running `tool --version`, in a session of its own; killed with all it started when the scope ends.
 class VersionRun {
  public:
@@ -122,6 +105,23 @@ std::string DescribeDaemon() {
 }
 
 }  // namespace
+
+std::string FindOnPath(const char* name) {
+  const char* path = ::getenv("PATH");
+  std::string_view rest = path != nullptr ? path : "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    const std::string file = fmt::format("{}/{}", rest.substr(0, end), name);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    // Relative entries would let the current directory choose what doctor runs.
+    struct stat info{};
+    if (file.front() == '/' && ::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+        ::access(file.c_str(), X_OK) == 0) {
+      return file;
+    }
+  }
+  return {};
+}
 
 std::vector<Tool> ProbeTools(std::string_view cgroup_kind) {
   std::vector<VersionRun> runs;

@@ -22,6 +22,9 @@ struct Tool {
 /// CgroupKind().
 std::vector<Tool> ProbeTools(std::string_view cgroup_kind);
 
+/// Where a program is on PATH, by its absolute entries alone; empty when it is on none.
+std::string FindOnPath(const char* name);
+
 /// The first version number in what a tool printed: "runc version 1.1.5+ds1\n…" gives "1.1.5+ds1". Pure.
 std::string FindVersion(std::string_view output);
 

@@ -93,7 +93,7 @@ def places():
 
 
 def test_document_has_its_documented_shape(here):
-    assert set(here.document) == {"host", "levels", "probes", "tools"}
+    assert set(here.document) == {"host", "levels", "backends", "probes", "tools"}
     host = here.document["host"]
     assert set(host) == {"kernel", "arch", "distribution", "user", "uid", "container"}
     assert host["kernel"] == os.uname().release and host["arch"] == os.uname().machine
@@ -276,11 +276,20 @@ def table(env=None, terminal=False):
 def test_table_has_its_groups_in_order(here):
     text = table()
     headings = [line for line in text.splitlines() if line and line[0] != " "][1:]
-    assert headings == ["Levels", "Namespaces", "Filters", "Limits", "Files", "Network", "Host", "Tools"]
+    assert headings == ["Levels", "Backends", "Namespaces", "Filters", "Limits", "Files", "Network", "Host", "Tools"]
     for name in here.probes:
         assert name in text
     for probe in here.document["probes"]:
         assert probe["fix"] in text, probe
+
+
+def test_backends_are_tried(here):
+    backends = {backend["name"]: backend for backend in here.document["backends"]}
+    assert list(backends) == ["native", "bwrap", "oci", "docker"]
+    assert backends["native"]["state"] in ("ok", "partial"), backends["native"]
+    assert backends["bwrap"]["state"] == "partial" and any("terminals" in lack for lack in backends["bwrap"]["lacks"])
+    without = Doctor(env={"PATH": "/nonexistent"}).document["backends"]
+    assert without[1]["state"] == "missing" and "bubblewrap" in without[1]["fix"]
 
 
 def test_colour_only_at_a_terminal():

@@ -1,4 +1,4 @@
-"""The README's console examples are run and must print what the README says, numbers of milliseconds apart."""
+"""Console examples of documents are run and must print what is written there, numbers of milliseconds apart."""
 import os
 import pathlib
 import re
@@ -12,8 +12,9 @@ import harness
 README = pathlib.Path(__file__).parents[2] / "README.md"
 
 
-def examples():
-    for block in re.findall(r"^```\n(.*?)^```", README.read_text(), re.M | re.S):
+def examples(*documents):
+    text = "".join((README.parent / document).read_text() for document in documents)
+    for block in re.findall(r"^```\n(.*?)^```", text, re.M | re.S):
         command, output = None, []
         for line in block.splitlines() + ["$ "]:
             if line.startswith("$ "):
@@ -29,10 +30,10 @@ def normal(text):
 
 
 def test_there_are_examples():
-    assert len(list(examples())) >= 5
+    assert len(list(examples("README.md"))) >= 5 and len(list(examples("docs/backends.md"))) >= 2
 
 
-@pytest.mark.parametrize("command,expected", list(examples()))
+@pytest.mark.parametrize("command,expected", list(examples("README.md", "docs/backends.md")))
 def test_example(command, expected, tmp_path):
     os.symlink(shutil.which(harness.BELLJAR), tmp_path / "belljar")
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,

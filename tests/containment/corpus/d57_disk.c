@@ -107,7 +107,7 @@ static enum outcome run_d58_inodes(struct attempt* attempt) {
   snprintf(attempt->detail, sizeof attempt->detail, "%ld files", made);
   return worked(attempt, "more files than allowed");
 }
-ATTACK(d58_inodes, "D58", "inode-fill", "make more files than allowed", "disk limit", ENDED_BY_GUARD);
+ATTACK(d58_inodes, "D58", "inode-fill", "make more files than allowed", "files limit", ENDED_BY_GUARD);
 
 static enum outcome run_d59_sparse(struct attempt* attempt) {
   signal(SIGXFSZ, SIG_IGN);
@@ -153,4 +153,4 @@ static enum outcome run_d60_deep(struct attempt* attempt) {
   errno = error;
   return reached < wanted ? refused(attempt, "a deep tree") : worked(attempt, "a tree deeper than allowed");
 }
-ATTACK(d60_deep, "D60", "deep-tree", "leave a tree deeper than any path names", "disk limit", ENDED_BY_GUARD);
+ATTACK(d60_deep, "D60", "deep-tree", "leave a tree deeper than any path names", "files limit", ENDED_BY_GUARD);

@@ -54,7 +54,7 @@ static enum outcome run_d61_user_inotify(struct attempt* attempt) {
   return worked(attempt, text);
 }
 ATTACK(d61_user_inotify, "D61g", "inotify-of-user", "take all inotify instances that its user may have",
-       "user namespace, seccomp, identity?", 0);
+       "inotify limits", 0);
 
 // 3,072 for all sandboxes and containers of a host together.
 static enum outcome run_d61_terminals(struct attempt* attempt) {
@@ -89,8 +89,8 @@ static enum outcome run_d61_user_watches(struct attempt* attempt) {
   if (watches < kWatches) return refused(attempt, "inotify watches of its user");
   return worked(attempt, "8,193 of its user's inotify watches");
 }
-ATTACK(d61_user_watches, "D61j", "watches-of-user", "take the inotify watches that its user may have",
-       "user namespace, seccomp, identity?", 0);
+ATTACK(d61_user_watches, "D61j", "watches-of-user", "take the inotify watches that its user may have", "inotify limits",
+       0);
 
 static enum outcome run_d61_user_signals(struct attempt* attempt) {
   sigset_t blocked;

@@ -1,0 +1,53 @@
+// Walls made by bubblewrap, for hosts that let it have namespaces and nobody else.
+#include <utility>
+
+#include "backend/backend.h"
+#include "sys/files.h"
+#include "sys/host_facts.h"
+#include "sys/probe_tools.h"
+
+namespace belljar::backend {
+namespace {
+
+class Bwrap final : public Backend {
+ public:
+  Bwrap(std::string program, const EngineOptions& options)
+      : program_(std::move(program)), facts_(sys::ReadHostFacts()), launching_(options.launching) {}
+
+  Expected<std::shared_ptr<Live>> Create(const Policy& policy, const Caller& caller) override {
+    sys::HostFacts facts = facts_;
+    return Live::Open(policy, caller, facts, launcher_, program_);
+  }
+
+  Expected<NativeOutcome> Run(const NativeRun& asked) override {
+    NativeRun run = asked;
+    run.bwrap = program_;
+    run.launcher = launching_ == Launching::kLauncher ? &launcher_ : nullptr;
+    return RunNative(run, facts_);
+  }
+
+  Expected<plan::CompiledPlan> Plan(const Policy& policy, const std::vector<std::string>& argv,
+                                    const RunOptions& options) override {
+    return PlanForDisplay(policy, argv, options, facts_, program_);
+  }
+
+ private:
+  const std::string program_;
+  const sys::HostFacts facts_;
+  const Launching launching_;
+  launch::Launcher launcher_;  // Starts with the first sandbox that needs it.
+};
+
+}  // namespace
+
+Expected<std::unique_ptr<Backend>> MakeBwrap(const EngineOptions& options) {
+  std::string program = sys::FindOnPath("bwrap");
+  if (program.empty()) {
+    return std::unexpected(Error{.step = "choose backend bwrap",
+                                 .message = "there is no bwrap on PATH",
+                                 .hint = "install it (apt-get install bubblewrap), or use --backend native"});
+  }
+  return std::make_unique<Bwrap>(std::move(program), options);
+}
+
+}  // namespace belljar::backend
