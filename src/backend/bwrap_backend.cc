@@ -1,4 +1,6 @@
 // Walls made by bubblewrap, for hosts that let it have namespaces and nobody else.
+#include <sys/stat.h>
+
 #include <utility>
 
 #include "backend/backend.h"
@@ -46,6 +48,12 @@ Expected<std::unique_ptr<Backend>> MakeBwrap(const EngineOptions& options) {
     return std::unexpected(Error{.step = "choose backend bwrap",
                                  .message = "there is no bwrap on PATH",
                                  .hint = "install it (apt-get install bubblewrap), or use --backend native"});
+  }
+  // SECURITY: its caller can't end what it has become, and it bounds no filesystem.
+  if ((sys::Status(program).mode & S_ISUID) != 0) {
+    return std::unexpected(Error{.step = "choose backend bwrap",
+                                 .message = program + " is set-uid, in which form it takes no sizes of filesystems",
+                                 .hint = "use --backend native, or a bwrap that is not (chmod u-s)"});
   }
   return std::make_unique<Bwrap>(std::move(program), options);
 }

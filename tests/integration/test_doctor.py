@@ -292,6 +292,14 @@ def test_backends_are_tried(here):
     assert without[1]["state"] == "missing" and "bubblewrap" in without[1]["fix"]
 
 
+def test_a_set_uid_bwrap_is_refused(tmp_path):
+    program = pathlib.Path(shutil.copy2(shutil.which("bwrap"), tmp_path))
+    program.chmod(0o4755)
+    done = subprocess.run([BELLJAR, "run", "--backend", "bwrap", "--", "true"], capture_output=True, text=True,
+                          env={**os.environ, "PATH": str(tmp_path)})
+    assert done.returncode == 125 and "is set-uid" in done.stderr, done
+
+
 def test_colour_only_at_a_terminal():
     assert "\033[" not in table()
     assert "\033[32m" in table(terminal=True)
