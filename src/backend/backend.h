@@ -11,8 +11,8 @@
 
 #include <belljar/engine.h>
 
+#include "backend/attempt.h"
 #include "backend/live.h"
-#include "backend/native.h"
 
 namespace belljar::backend {
 
@@ -30,7 +30,7 @@ class Backend {
   /// A sandbox for many commands.
   virtual Expected<std::shared_ptr<Live>> Create(const Policy& policy, const Caller& caller) = 0;
   /// A sandbox for one command. An Error means that the caller's arguments are wrong.
-  virtual Expected<NativeOutcome> Run(const NativeRun& run) = 0;
+  virtual Expected<Attempt> Run(const RunRequest& run) = 0;
   /// Makes up to `count` ready ahead.
   virtual Expected<void> Prepare(const Policy& policy, std::size_t count);
   /// The plan for one command.

@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 
 #include "backend/backend.h"
-#include "backend/grants.h"
 #include "backend/options.h"
 #include "base/printable.h"
 #include "plan/explain.h"
 #include "sys/process.h"
+#include "trace/grants.h"
 
 namespace belljar {
 
@@ -47,14 +47,16 @@ Expected<Result> Engine::Run(const Policy& policy, const std::vector<std::string
   if (!adjusted) return std::unexpected(adjusted.error());
   std::optional<Caller> own;
   if (!options.caller) own = Caller::OfThisProcess();
-  const backend::NativeRun run{.policy = **adjusted,
-                               .argv = argv,
-                               .options = options,
-                               .caller = options.caller ? *options.caller : *own,
-                               .depth = traced ? launch::TraceDepth::kRefusals : launch::TraceDepth::kOff};
+  const backend::RunRequest run{.policy = **adjusted,
+                                .argv = argv,
+                                .options = options,
+                                .caller = options.caller ? *options.caller : *own,
+                                .depth = traced ? trace::TraceDepth::kRefusals : trace::TraceDepth::kOff};
   auto result = state_->backend->Run(run);
   if (!result) return std::unexpected(result.error());
-  if (traced) backend::AddDenials(*result, run.policy, argv, run.caller);
+  if (traced) {
+    trace::AddDenials(std::move(result->record), result->exec_failed, run.policy, argv, run.caller, result->result);
+  }
   result->result.duration_ms = static_cast<double>(sys::NowNs() - began) / 1e6;
   return std::move(result->result);
 }

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "backend/native.h"
+#include "backend/attempt.h"
 #include "backend/options.h"
 #include "backend/tighten.h"
 #include "plan/compile.h"
@@ -41,7 +41,7 @@ Result Failed(const Error& error, const Receipt& receipt) {
 
 Expected<std::shared_ptr<Live>> Live::Open(const Policy& policy, const Caller& caller, sys::HostFacts& facts,
                                            launch::Launcher& launcher, const std::string& bwrap) {
-  for (int attempt = 0;; ++attempt) {
+  for (int tried = 0;; ++tried) {
     auto plan = plan::Compile({.policy = policy,
                                .facts = facts,
                                .caller = caller,
@@ -62,10 +62,10 @@ Expected<std::shared_ptr<Live>> Live::Open(const Policy& policy, const Caller& c
       });
       return live;
     }
-    NativeOutcome outcome;
-    outcome.failed_errno = sandbox.error().code;
-    outcome.failed_at = NativeOutcome::Stage::kClone;
-    if (attempt > 0 || !bwrap.empty() || !LearnFromFailure(outcome, facts)) return std::unexpected(sandbox.error());
+    Attempt attempt;
+    attempt.failed_errno = sandbox.error().code;
+    attempt.failed_at = Attempt::Stage::kClone;
+    if (tried > 0 || !bwrap.empty() || !LearnFromFailure(attempt, facts)) return std::unexpected(sandbox.error());
   }
 }
 

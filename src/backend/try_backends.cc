@@ -7,8 +7,8 @@
 namespace belljar::backend {
 namespace {
 
-using sys::BackendFinding;
-using sys::ProbeState;
+using doctor::BackendFinding;
+using doctor::ProbeState;
 
 struct Known {
   const char* name;

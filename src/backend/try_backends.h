@@ -3,11 +3,11 @@
 
 #include <vector>
 
-#include "sys/doctor.h"
+#include "doctor/doctor.h"
 
 namespace belljar::backend {
 
 /// Runs one harmless command with each. Some tens of milliseconds.
-std::vector<sys::BackendFinding> TryBackends();
+std::vector<doctor::BackendFinding> TryBackends();
 
 }  // namespace belljar::backend

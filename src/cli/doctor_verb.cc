@@ -12,12 +12,12 @@
 #include <fmt/format.h>
 
 #include "backend/try_backends.h"
-#include "sys/doctor.h"
+#include "doctor/doctor.h"
 
 namespace belljar::cli {
 namespace {
 
-using sys::ProbeState;
+using doctor::ProbeState;
 
 constexpr std::string_view kFooter = R"(
 Every line is the outcome of an attempt, made as the current user in a child that ends at once; nothing on the host is
@@ -98,22 +98,22 @@ std::string TitleOf(std::string_view word) {
   return title;
 }
 
-void ShowLevels(const sys::Diagnosis& diagnosis, Page* page) {
+void ShowLevels(const doctor::Diagnosis& diagnosis, Page* page) {
   page->Heading("Levels");
-  for (const sys::LevelFinding& level : diagnosis.levels) {
+  for (const doctor::LevelFinding& level : diagnosis.levels) {
     const bool show_form = !level.form.empty() && level.form != Name(level.level);
     page->Line(level.state, Name(level.level),
                show_form ? fmt::format("form {}: {}", level.form, level.detail) : level.detail);
     // Process and container lack what kernel lacks; the list is only worth reading once.
     if (level.level != Level::kKernel) continue;
-    for (const sys::Lack& lack : level.lacks)
+    for (const doctor::Lack& lack : level.lacks)
       page->Why(fmt::format("{} is {}: {}", lack.probe, Name(lack.state), lack.consequence));
   }
 }
 
-void ShowBackends(const sys::Diagnosis& diagnosis, Page* page) {
+void ShowBackends(const doctor::Diagnosis& diagnosis, Page* page) {
   page->Heading("Backends");
-  for (const sys::BackendFinding& backend : diagnosis.backends) {
+  for (const doctor::BackendFinding& backend : diagnosis.backends) {
     page->Line(backend.state, backend.name, backend.detail);
     for (const std::string& lack : backend.lacks) page->Why(lack);
     if (!backend.fix.empty()) page->Fix(backend.fix);
@@ -121,10 +121,10 @@ void ShowBackends(const sys::Diagnosis& diagnosis, Page* page) {
 }
 
 // A fix that several lines in a row share is said once.
-void ShowGroup(const sys::Diagnosis& diagnosis, sys::ProbeGroup group, Page* page) {
+void ShowGroup(const doctor::Diagnosis& diagnosis, doctor::ProbeGroup group, Page* page) {
   page->Heading(TitleOf(Name(group)));
   std::string_view last_fix;
-  for (const sys::Probe& probe : diagnosis.probes) {
+  for (const doctor::Probe& probe : diagnosis.probes) {
     if (probe.group != group) continue;
     const bool good = probe.state == ProbeState::kOk;
     page->Line(probe.state, probe.name,
@@ -135,10 +135,10 @@ void ShowGroup(const sys::Diagnosis& diagnosis, sys::ProbeGroup group, Page* pag
   }
 }
 
-void ShowTools(const sys::Diagnosis& diagnosis, Page* page) {
+void ShowTools(const doctor::Diagnosis& diagnosis, Page* page) {
   page->Heading("Tools");
   std::string absent;
-  for (const sys::Tool& tool : diagnosis.tools) {
+  for (const doctor::Tool& tool : diagnosis.tools) {
     if (tool.path.empty()) {
       absent += fmt::format("{}{}", absent.empty() ? "" : ", ", tool.name);
       continue;
@@ -149,16 +149,16 @@ void ShowTools(const sys::Diagnosis& diagnosis, Page* page) {
   if (!absent.empty()) page->Line(ProbeState::kMissing, "not on PATH", absent + " (belljar needs none of them)");
 }
 
-std::string Table(const sys::Diagnosis& diagnosis) {
-  const sys::HostInfo& host = diagnosis.host;
+std::string Table(const doctor::Diagnosis& diagnosis) {
+  const doctor::HostInfo& host = diagnosis.host;
   Page page;
   page.Text(fmt::format("{}: Linux {} {}, {}, as {} (uid {}){}", page.Bold("belljar doctor"), host.kernel, host.arch,
                         host.distribution, host.user, host.uid,
                         host.container.empty() ? "" : fmt::format(", in a container ({})", host.container)));
   ShowLevels(diagnosis, &page);
   ShowBackends(diagnosis, &page);
-  for (const auto group : {sys::ProbeGroup::kNamespaces, sys::ProbeGroup::kFilters, sys::ProbeGroup::kLimits,
-                           sys::ProbeGroup::kFiles, sys::ProbeGroup::kNetwork, sys::ProbeGroup::kHost}) {
+  for (const auto group : {doctor::ProbeGroup::kNamespaces, doctor::ProbeGroup::kFilters, doctor::ProbeGroup::kLimits,
+                           doctor::ProbeGroup::kFiles, doctor::ProbeGroup::kNetwork, doctor::ProbeGroup::kHost}) {
     ShowGroup(diagnosis, group, &page);
   }
   ShowTools(diagnosis, &page);
@@ -179,10 +179,10 @@ int DoctorVerb(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  sys::Diagnosis diagnosis = sys::ExamineHost();
+  doctor::Diagnosis diagnosis = doctor::ExamineHost();
   diagnosis.backends = backend::TryBackends();
-  fmt::print("{}", json ? sys::ToJson(diagnosis) + "\n" : Table(diagnosis));
-  return sys::CanReach(diagnosis.levels, Level::kKernel) ? 0 : 1;
+  fmt::print("{}", json ? doctor::ToJson(diagnosis) + "\n" : Table(diagnosis));
+  return doctor::CanReach(diagnosis.levels, Level::kKernel) ? 0 : 1;
 }
 
 }  // namespace belljar::cli

@@ -11,13 +11,13 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "backend/grants.h"
-#include "backend/learn.h"
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "cli/policy_flags.h"
 #include "cli/trace_table.h"
+#include "learn/learn.h"
 #include "policy/print.h"
+#include "trace/grants.h"
 
 namespace belljar::cli {
 namespace {
@@ -69,19 +69,19 @@ std::string ReadInput() {
   return text;
 }
 
-void WriteGrants(base::JsonWriter& json, std::string_view key, const std::vector<backend::Grant>& grants) {
+void WriteGrants(base::JsonWriter& json, std::string_view key, const std::vector<learn::Grant>& grants) {
   json.Key(key).BeginArray();
-  for (const backend::Grant& grant : grants) {
+  for (const learn::Grant& grant : grants) {
     json.BeginObject().Field("source", grant.mount.source).Field("target", grant.mount.target);
     json.Field("access", Name(grant.mount.access)).Field("why", grant.why).Field("durable", grant.durable).EndObject();
   }
   json.EndArray();
 }
 
-std::string ToJson(const backend::Lesson& lesson, const std::vector<std::string>& argv) {
+std::string ToJson(const learn::Lesson& lesson, const std::vector<std::string>& argv) {
   std::string text;
   base::JsonWriter json(text);
-  json.BeginObject().Field("standing", backend::Name(lesson.standing)).Field("trials", lesson.trials);
+  json.BeginObject().Field("standing", learn::Name(lesson.standing)).Field("trials", lesson.trials);
   WriteGrants(json, "grants", lesson.grants);
   WriteGrants(json, "dropped", lesson.dropped);
   const std::pair<const char*, const std::vector<std::string>*> lists[] = {
@@ -91,14 +91,14 @@ std::string ToJson(const backend::Lesson& lesson, const std::vector<std::string>
     for (const std::string& one : *list) json.String(one);
     json.EndArray();
   }
-  json.Field("toml", backend::LessonToml(lesson, argv)).Key("policy");
+  json.Field("toml", learn::LessonToml(lesson, argv)).Key("policy");
   policy::WriteJson(json, lesson.policy);
   json.EndObject();
   return text + "\n";
 }
 
-void PrintFailure(const backend::Lesson& lesson) {
-  const bool audit = lesson.standing == backend::Standing::kAuditFailed;
+void PrintFailure(const learn::Lesson& lesson) {
+  const bool audit = lesson.standing == learn::Standing::kAuditFailed;
   const Result& result = audit || !lesson.verified ? lesson.audit : *lesson.verified;
   std::string text =
       audit ? "belljar: the example fails already with all of the host's files in sight, so there is nothing to learn"
@@ -112,13 +112,13 @@ void PrintFailure(const backend::Lesson& lesson) {
   std::fputs(text.c_str(), stderr);
 }
 
-void PrintSummary(const backend::Lesson& lesson) {
+void PrintSummary(const learn::Lesson& lesson) {
   std::string text;
-  if (lesson.standing == backend::Standing::kMinimal && lesson.grants.empty()) {
+  if (lesson.standing == learn::Standing::kMinimal && lesson.grants.empty()) {
     text = "belljar: it passes with no grant at all: the defaults are its policy\n";
   } else {
     text = fmt::format("belljar: {} grants, {} left out as not needed, {} trials ({})\n", lesson.grants.size(),
-                       lesson.dropped.size(), lesson.trials, backend::Name(lesson.standing));
+                       lesson.dropped.size(), lesson.trials, learn::Name(lesson.standing));
   }
   for (const std::string& note : lesson.notes) text += fmt::format("belljar: note: {}\n", base::Printable(note));
   for (const std::string& one : lesson.withheld) {
@@ -127,8 +127,8 @@ void PrintSummary(const backend::Lesson& lesson) {
   std::fputs(text.c_str(), stderr);
 }
 
-int Write(const Arguments& arguments, const backend::Lesson& lesson) {
-  const std::string toml = backend::LessonToml(lesson, arguments.command);
+int Write(const Arguments& arguments, const learn::Lesson& lesson) {
+  const std::string toml = learn::LessonToml(lesson, arguments.command);
   if (!arguments.output.empty()) {
     std::ofstream file(arguments.output, std::ios::binary | std::ios::trunc);
     file << toml;
@@ -143,7 +143,7 @@ int Write(const Arguments& arguments, const backend::Lesson& lesson) {
   } else if (arguments.output.empty()) {
     std::fputs(toml.c_str(), stdout);
   }
-  const bool good = lesson.standing == backend::Standing::kMinimal || lesson.standing == backend::Standing::kUnverified;
+  const bool good = lesson.standing == learn::Standing::kMinimal || lesson.standing == learn::Standing::kUnverified;
   return good ? 0 : kNotLearned;
 }
 
@@ -170,18 +170,18 @@ int LearnVerb(int argc, char** argv) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::signal(number, OnSignal);
   const bool quiet = arguments.quiet;
   const auto lesson =
-      backend::Learn({.policy = *policy,
-                      .argv = arguments.command,
-                      .input = ReadInput(),
-                      .verification = arguments.no_verify ? backend::Verification::kOff : backend::Verification::kOn,
-                      .cancel = &*token,
-                      .progress = [quiet](const std::string& line) {
-                        if (!quiet) std::fputs(fmt::format("belljar: {}\n", base::Printable(line)).c_str(), stderr);
-                      }});
+      learn::Learn({.policy = *policy,
+                    .argv = arguments.command,
+                    .input = ReadInput(),
+                    .verification = arguments.no_verify ? learn::Verification::kOff : learn::Verification::kOn,
+                    .cancel = &*token,
+                    .progress = [quiet](const std::string& line) {
+                      if (!quiet) std::fputs(fmt::format("belljar: {}\n", base::Printable(line)).c_str(), stderr);
+                    }});
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
   if (!lesson) return fail(lesson.error());
-  const bool audit_failed = lesson->standing == backend::Standing::kAuditFailed;
-  if (audit_failed || lesson->standing == backend::Standing::kFails) PrintFailure(*lesson);
+  const bool audit_failed = lesson->standing == learn::Standing::kAuditFailed;
+  if (audit_failed || lesson->standing == learn::Standing::kFails) PrintFailure(*lesson);
   if (audit_failed) {
     if (arguments.json) std::fputs(ToJson(*lesson, arguments.command).c_str(), stdout);
     return kNotLearned;

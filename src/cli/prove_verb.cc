@@ -15,8 +15,8 @@
 
 #include "base/printable.h"
 #include "cli/interrupt.h"
+#include "prove/print.h"
 #include "prove/prover.h"
-#include "prove/report.h"
 #include "prove/stage.h"
 #ifdef BELLJAR_TEST_SEAMS
 #include "plan/without.h"

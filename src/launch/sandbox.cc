@@ -16,8 +16,8 @@
 #include <cstring>
 
 #include "jail/run_child.h"
-#include "launch/control.h"
 #include "launch/launcher_image.h"
+#include "launch/reception.h"
 #include "plan/explain.h"
 #include "sys/pipe.h"
 #include "sys/process.h"

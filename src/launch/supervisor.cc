@@ -1,4 +1,4 @@
-#include "launch/supervisor.h"
+#include "launch/supervision.h"
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -12,17 +12,7 @@
 #include <csignal>
 #include <cstring>
 
-#include <fmt/format.h>
-
-#include "base/printable.h"
-#include "launch/account.h"
-#include "launch/control.h"
-#include "launch/limit_watch.h"
-#include "launch/notices.h"
-#include "launch/pumps.h"
-#include "launch/tracer.h"
-#include "plan/explain.h"
-#include "sys/process.h"
+#include "launch/reception.h"
 
 namespace belljar::launch {
 namespace {
@@ -36,79 +26,7 @@ constexpr std::uint64_t kKillGraceNs = 6'000 * kMillisecond;  // For init to kil
 constexpr std::uint64_t kNever = LimitWatch::kNever;
 constexpr std::uint64_t kPumpsNs = kMillisecond;  // What is over by then needs no thread for its streams.
 
-enum Source : std::uint32_t { kControl, kInit, kStreams, kPumpNews, kLimitNews, kCancel, kListener, kOom, kForks };
-
-class Supervisor {
- public:
-  // Without a sandbox of its own it is about one command of a live one, `where`, whose own supervisor has all that they
-  // share.
-  Supervisor(Sandbox* sandbox, const Sandbox& where, Connection& connection, const Supervised& what, TraceDepth depth,
-             LiveState* live)
-      : sandbox_(sandbox),
-        where_(where),
-        connection_(connection),
-        live_(live),
-        plan_(what.plan),
-        policy_(what.policy),
-        options_(what.options),
-        cancel_(what.cancel < 0 && what.options.cancel != nullptr ? what.options.cancel->fd() : what.cancel),
-        depth_(depth),
-        own_limits_(what.policy.limits),
-        limits_(where, what.plan, live == nullptr ? own_limits_ : live->limits()),
-        epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-        own_shared_memory_(what.policy.limits.memory) {}
-
-  Outcome Run();
-
- private:
-  bool is_command() const { return sandbox_ == nullptr; }
-  bool keeps_live() const { return live_ != nullptr && sandbox_ != nullptr; }
-  void WatchSandbox();
-  void Watch(int fd, Source source, std::uint32_t events);
-  void Unwatch(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
-  void ConnectStreams();
-  void BeginPumps();
-  void WatchLimits();
-  void Handle(Source source, std::uint32_t events);
-  void ReadReports();
-  void HandleReport(const plan::Report& report, base::UniqueFd fd, pid_t sender);
-  void NoteEnd(const plan::Report& report);
-  void StartTracing(pid_t command);
-  void WatchCpuTime(pid_t command, std::uint64_t now);
-  void Kill(KillReason reason);
-  std::uint64_t CheckTimers();
-  void FinishStreams();
-  sys::CgroupUsage LookAtLimits();
-  void Finish(Outcome& outcome);
-
-  Sandbox* sandbox_;
-  const Sandbox& where_;
-  Connection& connection_;
-  LiveState* live_;
-  const plan::CompiledPlan& plan_;
-  const Policy& policy_;
-  const RunOptions& options_;
-  int cancel_;  // Readable when that is wanted; -1: never.
-  TraceDepth depth_;
-  LimitsInForce own_limits_;  // But for those of a live sandbox.
-  LimitWatch limits_;
-  std::array<bool, 3> limits_seen_{};  // Whether their threads are listened to.
-  base::UniqueFd epoll_;
-  Pumps pumps_;
-  SharedMemoryBudget own_shared_memory_;
-  Notices notices_;
-  std::unique_ptr<Tracer> tracer_;
-  Observed observed_;
-  bool gone_ = false;  // Init; or the steward, which shows by its socket.
-  bool blind_ = false;
-  bool left_ = false;  // Killed, and not gone.
-  std::uint64_t began_ = sys::NowNs();
-  std::uint64_t wall_deadline_ = kNever;
-  std::uint64_t setup_deadline_ = kNever;
-  std::uint64_t kill_deadline_ = kNever;
-  std::uint64_t leave_deadline_ = kNever;
-  std::uint64_t pumps_due_ = kNever;
-};
+}  // namespace
 
 void Supervisor::Watch(int fd, Source source, std::uint32_t events) {
   epoll_event event{.events = events, .data = {.u32 = source}};
@@ -149,7 +67,7 @@ void Supervisor::WatchLimits() {
 
 // Not traced, it does not run: who asks for a trace relies on it.
 void Supervisor::StartTracing(pid_t command) {
-  auto tracer = Tracer::Start(command, depth_);
+  auto tracer = trace::Tracer::Start(command, depth_);
   if (!tracer) {
     observed_.trace_lack = tracer.error().Text();
     return Kill(KillReason::kUntraced);
@@ -323,21 +241,6 @@ void Supervisor::Handle(Source source, std::uint32_t events) {
   }
 }
 
-// A slow reader of a command that ended by itself gets all of it; where the run was cut off nobody waits for a reader,
-// who may be the reason.
-void Supervisor::FinishStreams() {
-  const bool by_itself = observed_.killed == KillReason::kNone && observed_.ended.has_value() &&
-                         observed_.ended->kind == plan::ReportKind::kEnded;
-  if (observed_.ended.has_value() && observed_.ended->background != 0) live_->NoteBackground();
-  const bool others = is_command() && live_->others();
-  const bool all = pumps_.Finish(by_itself ? Reader::kAwaited : Reader::kHurried, cancel_,
-                                 others ? Writers::kAlive : Writers::kDead);
-  if (all) return;
-  if (observed_.killed == KillReason::kNone) observed_.killed = KillReason::kLostOutput;
-  // SECURITY: or each further command of a guest that holds its output could leave a thread here asleep.
-  if (is_command()) live_->Abandon(KillReason::kLostOutput);
-}
-
 // What belongs to all of it, however many commands it has.
 void Supervisor::WatchSandbox() {
   Watch(sandbox_->pidfd.get(), kInit, EPOLLIN);
@@ -353,7 +256,7 @@ void Supervisor::WatchSandbox() {
   if (sandbox_->cgroup.processes_event_fd() >= 0) Watch(sandbox_->cgroup.processes_event_fd(), kForks, EPOLLPRI);
 }
 
-Outcome Supervisor::Run() {
+Finished Supervisor::Run() {
   setup_deadline_ = began_ + kSetupNs;
   Watch(connection_.control.get(), kControl, EPOLLIN);
   if (sandbox_ != nullptr) WatchSandbox();
@@ -404,98 +307,24 @@ Outcome Supervisor::Run() {
     if (observed_.killed == KillReason::kNone) observed_.killed = live_->reason();
   }
   FinishStreams();
-  Outcome outcome;
-  Finish(outcome);
-  return outcome;
+  Finished finished;
+  Finish(finished);
+  return finished;
 }
 
-// What was used of the limits, by the cgroup's account; of a command nobody keeps one. When the sandbox ends because of
-// a limit, a command may be seen to fail first.
-sys::CgroupUsage Supervisor::LookAtLimits() {
-  const bool fine =
-      observed_.ended && observed_.ended->kind == plan::ReportKind::kEnded && observed_.ended->status == 0;
-  if (!where_.cgroup.valid() || (is_command() && fine)) return {};
-  const sys::CgroupUsage used = where_.cgroup.Usage();
-  observed_.oom_kills = used.oom_kills;
-  observed_.processes_refused = used.processes_refused;
-  if (!is_command()) return used;
-  if (used.oom_kills > 0) live_->Abandon(KillReason::kMemory);
-  if (used.processes_refused > 0) live_->Abandon(KillReason::kProcesses);
-  const bool killed =
-      observed_.ended && WIFSIGNALED(observed_.ended->status) && WTERMSIG(observed_.ended->status) == SIGKILL;
-  if (killed && observed_.killed == KillReason::kNone) observed_.killed = live_->reason();
-  return {};
-}
-
-void Supervisor::Finish(Outcome& outcome) {
-  if (left_ && sandbox_ != nullptr) sandbox_->Leave();
-  const bool told = observed_.ended.has_value();
-  const Sandbox::Ending ending = told || sandbox_ == nullptr ? Sandbox::Ending{} : sandbox_->Wait();
-  if (tracer_ != nullptr) {
-    tracer_->Stop();
-    outcome.left_out = tracer_->log().left_out();
-    outcome.accesses = tracer_->log().TakeAccesses();
-  }
-  observed_.init_status = ending.status;
-  Result& result = outcome.result;
-  const sys::CgroupUsage used = LookAtLimits();
-
-  std::string step_text;
-  if (observed_.setup_failed) {
-    const std::int32_t step = observed_.setup_failed->step;
-    step_text = plan::DescribeStep(plan_.plan(), step);
-    const bool own_workdir = sandbox_ == nullptr && !policy_.files.workdir.empty();
-    if (own_workdir && plan::Steps(plan_.plan())[step].op == plan::Op::kWorkdir) {
-      step_text = fmt::format("change to {}", policy_.files.workdir);
-    }
-  }
-  if (observed_.killed == KillReason::kUncovered) {
-    step_text = plan::PathOfStep(plan_.plan(), live_ != nullptr ? live_->uncovered() : observed_.uncovered);
-  }
-  const Policy policy = live_ == nullptr ? policy_ : live_->limits().In(policy_);
-  Decide(observed_, policy, step_text, result);
-  if (const std::string words = where_.Words(); result.verdict == Verdict::kFailed && !words.empty()) {
-    result.message = fmt::format("{}; the command never ran", base::Printable(words));
-  }
-  if (left_ || (told && observed_.ended->left != 0)) {
-    if (result.message.empty()) result.message = "the command ended";
-    result.message +=
-        "; a process of it is killed but has not ended yet, as when another run holds a pipe that both have";
-  }
-
-  result.usage = Account(observed_, ending, used, limits_);
-  result.background = told && observed_.ended->background != 0;
-  result.out = pumps_.TakeOut();
-  result.err = pumps_.TakeErr();
-  // A wall that shows as "file not found" helps nobody who does not think of the wall.
-  const std::string& errors = options_.streams == StreamMode::kTerminal ? result.out.data : result.err.data;
-  if (depth_ == TraceDepth::kOff && plan_.level >= Level::kKernel && LooksRefused(result, errors)) {
-    result.hint = "run again with --trace to see which files or hosts were missing";
-  }
-  if (options_.streams != StreamMode::kCapture) {
-    result.out = {.data = {}, .bytes = result.out.bytes};
-    result.err = {.data = {}, .bytes = result.err.bytes};
-  }
-  notices_.AddTo(result.denials);
-  AddLimitDenials(observed_, policy, result);
-  result.receipt = plan_.receipt;
-  outcome.observed = observed_;
-}
-
-}  // namespace
-
-Outcome Supervise(Sandbox& sandbox, const Supervised& what, TraceDepth depth) {
+Finished Supervise(Sandbox& sandbox, const Supervised& what, trace::TraceDepth depth) {
   return Supervisor(&sandbox, sandbox, sandbox.connection, what, depth, nullptr).Run();
 }
 
 void SuperviseLive(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, LiveState& live) {
   const RunOptions options{.cancel = &live.end()};
-  (void)Supervisor(&sandbox, sandbox, sandbox.connection, {plan, policy, options}, TraceDepth::kOff, &live).Run();
+  (void)Supervisor(&sandbox, sandbox, sandbox.connection, {plan, policy, options}, trace::TraceDepth::kOff, &live)
+      .Run();
   live.Ended(KillReason::kLostInit);
 }
 
-Outcome SuperviseCommand(const Sandbox& sandbox, Connection& connection, const Supervised& what, LiveState& live) {
-  return Supervisor(nullptr, sandbox, connection, what, TraceDepth::kOff, &live).Run();
+Finished SuperviseCommand(const Sandbox& sandbox, Connection& connection, const Supervised& what, LiveState& live) {
+  return Supervisor(nullptr, sandbox, connection, what, trace::TraceDepth::kOff, &live).Run();
 }
 
 }  // namespace belljar::launch

@@ -9,17 +9,16 @@
 
 #include "launch/live_state.h"
 #include "launch/sandbox.h"
-#include "launch/trace_log.h"
 #include "launch/verdict.h"
+#include "trace/trace_log.h"
 
 namespace belljar::launch {
 
 /// What came of a launch. When set-up failed the caller may want to know the step to try another form.
-struct Outcome {
+struct Finished {
   Result result;
   Observed observed;
-  std::vector<Access> accesses;  ///< Of a traced run.
-  std::uint64_t left_out = 0;    ///< Accesses that found no room.
+  trace::Record record;  ///< Of a traced run.
 };
 
 struct Supervised {
@@ -30,11 +29,11 @@ struct Supervised {
 };
 
 /// Blocks until the sandbox is gone. The plan has to be one for a traced run when `depth` is not kOff.
-Outcome Supervise(Sandbox& sandbox, const Supervised& what, TraceDepth depth = TraceDepth::kOff);
+Finished Supervise(Sandbox& sandbox, const Supervised& what, trace::TraceDepth depth = trace::TraceDepth::kOff);
 
 /// Stays with a live sandbox until it is gone: all but its commands.
 void SuperviseLive(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, LiveState& live);
 /// Blocks until one command of it is over. `connection` is from Sandbox::Add.
-Outcome SuperviseCommand(const Sandbox& sandbox, Connection& connection, const Supervised& what, LiveState& live);
+Finished SuperviseCommand(const Sandbox& sandbox, Connection& connection, const Supervised& what, LiveState& live);
 
 }  // namespace belljar::launch

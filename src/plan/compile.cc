@@ -136,7 +136,7 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   auto choice = ChooseForm(policy, request.facts);
   if (!choice) return std::unexpected(CompileError{Fault::kRefused, choice.error()});
 
-  Draft draft{.request = request, .choice = *choice, .command = {}, .builder = {}, .out = {}, .workdir = {}};
+  Draft draft{.request = request, .choice = *choice, .program = {}, .builder = {}, .out = {}, .workdir = {}};
   draft.out.level = choice->level;
   draft.out.form = choice->form;
   draft.own_network = draft.HasNamespaces() && policy.network.mode == NetworkMode::kNone;
@@ -145,15 +145,15 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   draft.out.guest_uid = request.facts.uid;
   draft.out.guest_gid = request.facts.gid;
   if (draft.OwnRoot() && draft.Privileged()) draft.out.guest_uid = draft.out.guest_gid = PickGuestUid(request.run_id);
-  if (request.command == CommandKnown::kNow) draft.command = ResolveCommand(policy, request.argv[0], request.caller);
-  if (draft.command.refusal && choice->level >= Level::kKernel) {
-    return std::unexpected(CompileError{Fault::kCaller, *draft.command.refusal});
+  if (request.command == CommandKnown::kNow) draft.program = FindProgram(policy, request.argv[0], request.caller);
+  if (draft.program.refusal && choice->level >= Level::kKernel) {
+    return std::unexpected(CompileError{Fault::kCaller, *draft.program.refusal});
   }
   if (draft.OwnRoot()) draft.workdir = kDefaultWorkdir;
   if (!policy.files.workdir.empty()) draft.workdir = policy.files.workdir;
   // The whole host is visible at level process, so its PATH is the right one.
   if (choice->level < Level::kKernel) {
-    if (auto path = request.caller.Variable("PATH")) draft.command.path = std::move(*path);
+    if (auto path = request.caller.Variable("PATH")) draft.program.path = std::move(*path);
   }
   PlanCgroup(draft);
 
@@ -175,7 +175,7 @@ std::expected<CompiledPlan, CompileError> Compile(const Request& request) {
   if (request.command == CommandKnown::kNow) {
     draft.builder.SetCommand(LayOutCommand({.argv = request.argv,
                                             .envp = BuildEnvironment(draft),
-                                            .exec_paths = draft.command.exec_paths,
+                                            .exec_paths = draft.program.exec_paths,
                                             .wall_ns = policy.limits.wall_ns,
                                             .channels = request.channels}));
   }
@@ -196,25 +196,25 @@ std::expected<SentCommand, CompileError> CompileCommand(const Request& request) 
   SentCommand sent{.block = {}, .channels = std::move(*channels)};
   Draft draft{.request = request,
               .choice = {.level = Level::kKernel, .form = Form::kNamespaces},
-              .command = {},
+              .program = {},
               .builder = {},
               .out = {},
               .workdir = {}};
   std::vector<std::string> environment;
   if (request.command == CommandKnown::kMany) {
-    draft.command.path = kSystemPath;
+    draft.program.path = kSystemPath;
     environment = BuildEnvironment(draft);
-    draft.command.exec_paths = LookInside(request.argv[0], ValueOf(environment, "PATH"));
+    draft.program.exec_paths = LookInside(request.argv[0], ValueOf(environment, "PATH"));
   } else {
-    draft.command = ResolveCommand(request.policy, request.argv[0], request.caller);
-    const bool brings = !draft.command.brought.empty() || !draft.command.links.empty();
-    if (brings || draft.command.refusal) return sent;
+    draft.program = FindProgram(request.policy, request.argv[0], request.caller);
+    const bool brings = !draft.program.brought.empty() || !draft.program.links.empty();
+    if (brings || draft.program.refusal) return sent;
     environment = BuildEnvironment(draft);
   }
   const bool many = request.command == CommandKnown::kMany;
   sent.block = LayOutCommand({.argv = request.argv,
                               .envp = environment,
-                              .exec_paths = draft.command.exec_paths,
+                              .exec_paths = draft.program.exec_paths,
                               .wall_ns = request.policy.limits.wall_ns,
                               .channels = request.channels,
                               .workdir = many ? std::string_view(request.policy.files.workdir) : std::string_view(),

@@ -7,7 +7,7 @@ namespace belljar::plan {
 
 std::vector<std::string> BuildEnvironment(const Draft& draft) {
   std::vector<std::pair<std::string, std::string>> variables = {
-      {"PATH", draft.command.path}, {"HOME", std::string(kHome)}, {"LANG", "C.UTF-8"}};
+      {"PATH", draft.program.path}, {"HOME", std::string(kHome)}, {"LANG", "C.UTF-8"}};
   const auto set = [&](const std::string& name, const std::string& value) {
     const auto found = std::ranges::find(variables, name, [](const auto& v) { return v.first; });
     if (found != variables.end()) {

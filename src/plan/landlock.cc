@@ -80,7 +80,7 @@ void AllowOwnRoot(Draft& draft, Rules& rules) {
   rules.Allow("/dev/pts", BELLJAR_LANDLOCK_FS_IOCTL_DEV);
   rules.Allow("/tmp", rules.all());
   if (!sys::IsWithin(draft.workdir, "/tmp")) rules.Allow(draft.workdir, rules.all());
-  for (const Brought& brought : draft.command.brought) rules.AllowTree(brought.path, brought.path, kRead | kExecute);
+  for (const Brought& brought : draft.program.brought) rules.AllowTree(brought.path, brought.path, kRead | kExecute);
 }
 
 // Over the host's tree: only what programs need to start, and nothing of /proc but the guest's own entry.
@@ -105,7 +105,7 @@ void AllowHostTree(Draft& draft, Rules& rules) {
   rules.Allow("/dev/tty", kReadFile | kWriteDevice | BELLJAR_LANDLOCK_FS_IOCTL_DEV);
   rules.Allow("/dev/zero", draft.out.watched.memory ? kReadFile : kReadFile | kWriteDevice);
   rules.Allow(draft.out.private_directory, rules.all());
-  for (const Brought& brought : draft.command.brought) rules.AllowTree(brought.path, brought.path, kRead | kExecute);
+  for (const Brought& brought : draft.program.brought) rules.AllowTree(brought.path, brought.path, kRead | kExecute);
 }
 
 }  // namespace

@@ -109,10 +109,10 @@ std::expected<void, CompileError> FileView::Protect(const Mount& mount, int slot
 
 std::expected<void, CompileError> FileView::Mounts() {
   const Policy& policy = draft_.request.policy;
-  for (const Brought& brought : draft_.command.brought) {
+  for (const Brought& brought : draft_.program.brought) {
     BindTree(brought.path, brought.path, kReadOnlyTree, sys::LinkStatus(brought.path).kind, Reach::kGuarded);
   }
-  for (const sys::Link& link : draft_.command.links) {
+  for (const sys::Link& link : draft_.program.links) {
     MakeParentsGuarded(link.at);
     AddSymlink(link.at, link.target, Reach::kGuarded);
   }

@@ -283,7 +283,7 @@ Receipt WriteReceipt(const Draft& draft) {
           .host = draft.request.facts.kernel,
           .guards = Writer(draft).Write(),
           // At level process all of the host is there anyway.
-          .brought = draft.choice.level >= Level::kKernel ? draft.command.brought : std::vector<Brought>()};
+          .brought = draft.choice.level >= Level::kKernel ? draft.program.brought : std::vector<Brought>()};
 }
 
 void AddCommandsLimits(const Limits& limits, Receipt& receipt) {

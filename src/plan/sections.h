@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "plan/builder.h"
-#include "plan/command.h"
 #include "plan/compile.h"
 #include "plan/form.h"
+#include "plan/program.h"
 
 namespace belljar::plan {
 
@@ -21,7 +21,7 @@ inline constexpr char kHome[] = "/tmp/home";
 struct Draft {
   const Request& request;
   Choice choice;
-  Command command;
+  Program program;
   Builder builder;
   CompiledPlan out;
   std::string workdir;                        ///< Inside.

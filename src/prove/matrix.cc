@@ -26,7 +26,7 @@ std::string Joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-bool Worked(const CaseReport& report) {
+bool Worked(const CaseProof& report) {
   return report.finding == Finding::kEscaped || report.finding == Finding::kNotPromised;
 }
 
@@ -38,7 +38,7 @@ bool IsSurface(const Case& c) {
 
 Row RowOf(const plan::RemovableGuard& guard, const Proof& proof) {
   Row row{.guard = std::string(guard.name), .what = std::string(guard.what)};
-  for (const CaseReport& report : proof.cases) {
+  for (const CaseProof& report : proof.cases) {
     if (Worked(report)) (IsSurface(report.tried) ? row.surface : row.out).push_back(report.tried.id);
   }
   const auto errors = static_cast<std::size_t>(proof.Count(Finding::kError));
@@ -71,7 +71,7 @@ std::string Page(const std::vector<Row>& rows, const Proof& whole) {
     for (const std::string& id : row.out) holders[id].push_back(row.guard);
   }
   text += "\n## The cases that one guard alone holds\n\n| case | tries to | held alone by |\n|---|---|---|\n";
-  for (const CaseReport& report : whole.cases) {
+  for (const CaseProof& report : whole.cases) {
     const auto found = holders.find(report.tried.id);
     if (found == holders.end()) continue;
     std::string guards;
@@ -108,7 +108,7 @@ Expected<std::string> GuardMatrix(Prover& prover, const std::vector<Case>& cases
     // What gets out with all guards, because the form does not promise it, is no loss of this one.
     for (auto* ids : {&row.out, &row.surface}) {
       std::erase_if(*ids, [&](const std::string& id) {
-        return std::ranges::any_of(whole->cases, [&](const CaseReport& r) { return r.tried.id == id && Worked(r); });
+        return std::ranges::any_of(whole->cases, [&](const CaseProof& r) { return r.tried.id == id && Worked(r); });
       });
     }
     rows.push_back(std::move(row));

@@ -57,7 +57,7 @@ std::string_view Name(Finding finding) {
 }
 
 int Proof::Count(Finding finding) const {
-  return static_cast<int>(std::ranges::count(cases, finding, &CaseReport::finding));
+  return static_cast<int>(std::ranges::count(cases, finding, &CaseProof::finding));
 }
 
 Prover::Prover(Catalog catalog, std::string secret, ProveOptions options)
@@ -103,8 +103,8 @@ Expected<Result> Prover::RunInside(Engine& engine, Policy policy, const std::vec
   return result;
 }
 
-CaseReport Prover::Try(Engine& engine, const Case& c, const ControlResult& control) {
-  CaseReport report{.tried = c, .outside = control.text};
+CaseProof Prover::Try(Engine& engine, const Case& c, const ControlResult& control) {
+  CaseProof report{.tried = c, .outside = control.text};
   const auto fail = [&](std::string why) {
     report.inside = std::move(why);
     return report;
@@ -146,7 +146,7 @@ CaseReport Prover::Try(Engine& engine, const Case& c, const ControlResult& contr
 }
 
 void Prover::TryAll(Engine& engine, const std::vector<const Case*>& cases, unsigned workers, Proof& proof,
-                    const std::function<void(const CaseReport&)>& done) {
+                    const std::function<void(const CaseProof&)>& done) {
   std::mutex mutex;
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
@@ -154,7 +154,7 @@ void Prover::TryAll(Engine& engine, const std::vector<const Case*>& cases, unsig
       const std::uint64_t began = sys::NowNs();
       const Case& c = *cases[at];
       const ControlResult control = Control(c);
-      CaseReport report = Try(engine, c, control);
+      CaseProof report = Try(engine, c, control);
       report.duration_ms = static_cast<double>(sys::NowNs() - began) / 1e6;
       const std::lock_guard lock(mutex);
       if (Stopped()) return;  // What was cut short is no finding.
@@ -189,7 +189,7 @@ Expected<Proof> Prover::Run(const std::vector<Case>& cases, const std::function<
 
   Proof proof;
   Progress seen{.total = static_cast<int>(cases.size())};
-  const auto done = [&](const CaseReport& report) {
+  const auto done = [&](const CaseProof& report) {
     ++seen.done;
     if (report.finding == Finding::kEscaped) ++seen.escaped;
     progress(seen);
@@ -198,7 +198,7 @@ Expected<Proof> Prover::Run(const std::vector<Case>& cases, const std::function<
   const unsigned workers = std::clamp(2 * std::thread::hardware_concurrency(), 2U, 8U);
   TryAll(*engine, together, workers, proof, done);
   TryAll(*engine, alone, 1, proof, done);
-  std::ranges::stable_sort(proof.cases, {}, [&](const CaseReport& report) {
+  std::ranges::stable_sort(proof.cases, {}, [&](const CaseProof& report) {
     return std::ranges::find(cases, report.tried.id, &Case::id) - cases.begin();
   });
   proof.cancelled = Stopped();

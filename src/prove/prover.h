@@ -32,7 +32,7 @@ enum class Finding : std::uint8_t {
 };
 std::string_view Name(Finding finding);
 
-struct CaseReport {
+struct CaseProof {
   Case tried;
   Finding finding = Finding::kError;
   std::string guard;    ///< What held it, where that can be told.
@@ -43,7 +43,7 @@ struct CaseReport {
 };
 
 struct Proof {
-  std::vector<CaseReport> cases;
+  std::vector<CaseProof> cases;
   Receipt receipt;  ///< Of the last run; all have the same policy but for sizes.
   double duration_ms = 0;
   bool cancelled = false;
@@ -79,11 +79,11 @@ class Prover {
 
  private:
   Expected<Result> RunInside(Engine& engine, Policy policy, const std::vector<std::string>& argv, std::string& damage);
-  CaseReport Try(Engine& engine, const Case& c, const ControlResult& control);
+  CaseProof Try(Engine& engine, const Case& c, const ControlResult& control);
   ControlResult Control(const Case& c);
   bool Stopped() const;
   void TryAll(Engine& engine, const std::vector<const Case*>& cases, unsigned workers, Proof& proof,
-              const std::function<void(const CaseReport&)>& done);
+              const std::function<void(const CaseProof&)>& done);
 
   Catalog catalog_;
   std::string secret_;

@@ -188,6 +188,23 @@ std::uint64_t FileClockNs() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+std::string FindOnPath(const char* name) {
+  const char* path = ::getenv("PATH");
+  std::string_view rest = path != nullptr ? path : "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    const std::string file = std::string(rest.substr(0, end)) + "/" + name;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    // Relative entries would let the current directory choose what is run.
+    struct stat info{};
+    if (file.front() == '/' && ::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+        ::access(file.c_str(), X_OK) == 0) {
+      return file;
+    }
+  }
+  return {};
+}
+
 std::string CurrentDirectory() {
   std::array<char, PATH_MAX> path{};
   return ::getcwd(path.data(), path.size()) == nullptr ? "/" : path.data();

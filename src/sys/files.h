@@ -60,6 +60,8 @@ bool IsWritable(const std::string& path);
 bool HasAccessList(const std::string& path);
 /// True when this process may execute the file.
 bool IsExecutable(const std::string& path);
+/// Where a program is on this process's PATH, by its absolute entries alone; empty when it is on none.
+std::string FindOnPath(const char* name);
 /// When it was made, in nanoseconds since 1970; nothing where that is not known. Links are not followed.
 std::optional<std::uint64_t> BirthNs(const std::string& path);
 /// The clock that BirthNs goes by; what it says of a file may be up to a tick (10 ms) in the past, as stamps are

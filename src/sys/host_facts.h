@@ -1,5 +1,5 @@
 // sys/host_facts.h: the few facts about this host and caller that a plan is made from. Cheap enough for every run; the
-// deep probes that really try each feature are `belljar doctor`'s (sys/probe.h).
+// deep probes that really try each feature are `belljar doctor`'s (doctor/probe.h).
 #pragma once
 
 #include <sys/types.h>

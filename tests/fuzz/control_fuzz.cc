@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "launch/control.h"
+#include "launch/reception.h"
 #include "launch/verdict.h"
 #include "result_check.h"
 

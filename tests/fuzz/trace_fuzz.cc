@@ -6,17 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "launch/trace_log.h"
-#include "launch/trace_path.h"
+#include "trace/trace_log.h"
+#include "trace/trace_path.h"
 
 namespace {
 
-using belljar::launch::BaseName;
-using belljar::launch::CString;
-using belljar::launch::DecodeAddress;
-using belljar::launch::LastLink;
-using belljar::launch::ResolvePath;
-using belljar::launch::TraceLog;
+using belljar::trace::BaseName;
+using belljar::trace::CString;
+using belljar::trace::DecodeAddress;
+using belljar::trace::LastLink;
+using belljar::trace::ResolvePath;
+using belljar::trace::TraceLog;
 
 void Require(bool holds) {
   if (!holds) std::abort();

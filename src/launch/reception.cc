@@ -1,0 +1,50 @@
+#include "launch/reception.h"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace belljar::launch {
+namespace {
+
+void TakeDescriptors(const cmsghdr& head, base::UniqueFd& fd) {
+  const std::size_t count = (head.cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (std::size_t i = 0; i < count; ++i) {
+    int number = -1;
+    std::memcpy(&number, CMSG_DATA(&head) + i * sizeof number, sizeof number);
+    base::UniqueFd each(number);
+    if (!fd.valid()) fd = std::move(each);
+  }
+}
+
+}  // namespace
+
+Reception ReceiveReport(int socket, Received& received) {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(ucred))> control{};
+  iovec part{&received.report, sizeof received.report};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t got = 0;
+  while ((got = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
+  }
+  if (got < 0) return Reception::kNothing;
+  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
+    if (head->cmsg_level != SOL_SOCKET) continue;
+    if (head->cmsg_type == SCM_RIGHTS) TakeDescriptors(*head, received.fd);
+    if (head->cmsg_type == SCM_CREDENTIALS && head->cmsg_len >= CMSG_LEN(sizeof(ucred))) {
+      ucred sender{};
+      std::memcpy(&sender, CMSG_DATA(head), sizeof sender);
+      received.sender = sender.pid;
+    }
+  }
+  if (got == 0) return Reception::kClosed;
+  const bool whole = got == static_cast<ssize_t>(sizeof received.report) && (message.msg_flags & MSG_TRUNC) == 0;
+  return whole && received.report.kind <= plan::kLastReportKind ? Reception::kReport : Reception::kForeign;
+}
+
+}  // namespace belljar::launch
