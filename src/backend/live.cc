@@ -159,7 +159,7 @@ Expected<void> Live::Tighten(const Policy& wanted) {
   if (sandbox_->cgroup.valid()) {
     sys::CgroupLimits lower = plan_.cgroup_limits;
     lower.memory = limits.memory;
-    lower.processes = plan::TasksFor(limits);
+    lower.processes = plan::TasksFor(limits, plan_.own_tasks);
     lower.cpus_milli = limits.cpus_milli;
     const auto lowered = sandbox_->cgroup.Lower(lower);
     if (!lowered) return std::unexpected(lowered.error());

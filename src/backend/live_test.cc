@@ -156,16 +156,6 @@ TEST(LiveSandbox, OfTwentyCommandsFourHurtNoOther) {
   EXPECT_TRUE(WIFSIGNALED(status));
 }
 
-pid_t ParentOf(pid_t pid) {
-  pid_t parent = 0;
-  std::string word;
-  std::ifstream status(fmt::format("/proc/{}/status", pid));
-  while (status >> word && word != "PPid:") {
-  }
-  status >> parent;
-  return parent;
-}
-
 // A command's parent is its steward, whose parent is init.
 class LiveSandboxKilled : public testing::TestWithParam<int> {};
 
@@ -180,7 +170,7 @@ TEST_P(LiveSandboxKilled, EndsWithAllItsCommands) {
   std::vector<pid_t> running;
   while ((running = WithArgument(seconds)).size() < 2) std::this_thread::yield();
   pid_t victim = running[0];
-  for (int i = 0; i < GetParam(); ++i) victim = ParentOf(victim);
+  for (int i = 0; i < GetParam(); ++i) victim = sys::ParentInTests(victim);
   ASSERT_GT(victim, 1);
   ASSERT_EQ(::kill(victim, SIGKILL), 0);
   for (Beside* command : {&one, &other}) {

@@ -90,8 +90,10 @@ void PlanCgroup(Draft& draft) {
   CompiledPlan& out = draft.out;
   // Each command of a live sandbox has its own, which is looked at by who supervises it.
   const bool cpu_time = limits.cpu_time_ns != kUnlimited && draft.request.command != CommandKnown::kMany;
-  out.cgroup_limits = {
-      .memory = limits.memory, .processes = TasksFor(limits), .cpus_milli = limits.cpus_milli, .cpu_time = cpu_time};
+  out.cgroup_limits = {.memory = limits.memory,
+                       .processes = TasksFor(limits, out.own_tasks),
+                       .cpus_milli = limits.cpus_milli,
+                       .cpu_time = cpu_time};
   if (layout.version != sys::CgroupVersion::kNone) {
     out.cgroup_name = "belljar-" + draft.request.run_id;
     out.cgroup_paths = sys::Cgroup::Paths(layout, out.cgroup_name, out.cgroup_limits);
@@ -121,8 +123,8 @@ uid_t PickGuestUid(std::string_view run_id) {
   return kFirstGuestUid + static_cast<uid_t>(hash % kGuestUids);
 }
 
-std::uint64_t TasksFor(const Limits& limits) {
-  return limits.processes == kUnlimited ? kUnlimited : limits.processes + 1;
+std::uint64_t TasksFor(const Limits& limits, std::uint64_t own_tasks) {
+  return limits.processes == kUnlimited ? kUnlimited : limits.processes + own_tasks;
 }
 
 std::expected<CompiledPlan, CompileError> Compile(const Request& request) {

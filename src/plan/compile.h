@@ -62,8 +62,8 @@ void AddCommandsLimits(const Limits& limits, Receipt& receipt);
 /// The host's uid and gid of a privileged caller's guest.
 uid_t PickGuestUid(std::string_view run_id);
 
-/// limits.processes as a cgroup counts them, which sees init too.
-std::uint64_t TasksFor(const Limits& limits);
+/// limits.processes as a cgroup counts them, which sees ours too.
+std::uint64_t TasksFor(const Limits& limits, std::uint64_t own_tasks);
 
 /// A command apart from its sandbox.
 struct SentCommand {

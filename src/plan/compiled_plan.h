@@ -65,6 +65,7 @@ struct CompiledPlan {
   std::vector<std::string> cgroup_paths;  ///< Empty: no cgroup.
   std::string cgroup_name;
   sys::CgroupLimits cgroup_limits;
+  std::uint64_t own_tasks = 1;  ///< What the cgroup counts beside the guest's: init, and who makes its walls.
   sys::CgroupEntry cgroup_entry = sys::CgroupEntry::kClone;
   std::vector<IdMap> id_maps;          ///< In the slots behind the cgroup's.
   bool protects = false;               ///< There is a writable mount.

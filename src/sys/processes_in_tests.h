@@ -36,4 +36,15 @@ inline std::vector<pid_t> WithArgument(const std::string& word) {
   return found;
 }
 
+/// 0 where there is none.
+inline pid_t ParentInTests(pid_t pid) {
+  pid_t parent = 0;
+  std::string word;
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  while (status >> word && word != "PPid:") {
+  }
+  status >> parent;
+  return parent;
+}
+
 }  // namespace belljar::sys

@@ -296,16 +296,6 @@ TYPED_TEST(Backend, SendsSignalsToOneCommand) {
   EXPECT_FALSE(other->over());
 }
 
-pid_t ParentOf(pid_t pid) {
-  pid_t parent = 0;
-  std::string word;
-  std::ifstream status(fmt::format("/proc/{}/status", pid));
-  while (status >> word && word != "PPid:") {
-  }
-  status >> parent;
-  return parent;
-}
-
 // Whoever of those that a sandbox rests on is killed: its commands end, and are told as failed. Command, steward, init,
 // and who has made the walls or the sandbox.
 TYPED_TEST(Backend, IsGoneWhenAnyOfItsProcessesIsKilled) {
@@ -318,7 +308,7 @@ TYPED_TEST(Backend, IsGoneWhenAnyOfItsProcessesIsKilled) {
     std::vector<pid_t> running;
     while ((running = WithArgument(seconds)).size() < 2) std::this_thread::yield();
     pid_t victim = running[0];
-    for (int i = 0; i < above; ++i) victim = ParentOf(victim);
+    for (int i = 0; i < above; ++i) victim = sys::ParentInTests(victim);
     ASSERT_GT(victim, 1);
     ASSERT_NE(victim, ::getpid());
     ASSERT_EQ(::kill(victim, SIGKILL), 0);
