@@ -312,7 +312,9 @@ std::expected<CompiledPlan, CompileError> CompileForBwrap(const Request& request
   TellWalls(request, compiled->receipt);
   // Beside init it has a process that waits for the end.
   compiled->own_tasks = 2;
-  compiled->cgroup_limits.processes = TasksFor(request.policy.limits, compiled->own_tasks);
+  if (compiled->cgroup_limits.processes != kUnlimited) {
+    compiled->cgroup_limits.processes = TasksFor(request.policy.limits, compiled->own_tasks);
+  }
   return compiled;
 }
 
