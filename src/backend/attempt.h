@@ -49,7 +49,7 @@ std::optional<Expected<Attempt>> RunWarm(Pool& pool, const RunRequest& run, cons
 
 /// Finds out whether a failed launch was because the host lacks something that was taken for granted. If so, writes it
 /// into `facts` and returns true: another form may do.
-bool LearnFromFailure(const Attempt& outcome, sys::HostFacts& facts);
+bool LearnFromFailure(const Attempt& attempt, sys::HostFacts& facts);
 
 /// RunOnce, and once more where LearnFromFailure says so; `facts` then holds what was learned.
 Expected<Attempt> RunWithFallback(const RunRequest& run, sys::HostFacts& facts);

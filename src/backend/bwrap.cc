@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "backend/backend.h"
-#include "doctor/probe_tools.h"
 #include "sys/files.h"
 #include "sys/host_facts.h"
 

@@ -90,8 +90,14 @@ int Affinity(const plan::Step& step) {
 
 int DropCapabilities(Context& context, const plan::Step& step) {
   // The bounding set first: taking from it needs CAP_SETPCAP, which goes last. EINVAL ends the kernel's list.
+  const bool look = step.value == 3;
   for (int capability = 0; step.value != 0 && capability < 64; ++capability) {
-    if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) continue;
+    const int result = prctl(look ? PR_CAPBSET_READ : PR_CAPBSET_DROP, capability, 0, 0, 0);
+    if (result == 0) continue;
+    if (result > 0) {
+      errno = EPERM;
+      return -1;
+    }
     if (errno != EINVAL || capability == 0) return -1;
     break;
   }

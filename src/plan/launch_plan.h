@@ -58,7 +58,7 @@ enum class Op : std::uint16_t {
   kLandlockAllow,     ///< text: path, value: rights, more_value: Reach; absent is fine when slot is 1
   kSetIds,            ///< value: uid, more_value: gid; supplementary groups are dropped
   kUserNamespace,     ///< text: uid_map, more: gid_map. After the ids were set: owns none of the other namespaces.
-  kDropCapabilities,  ///< value: 1 with the bounding set, 2 that alone
+  kDropCapabilities,  ///< value: 1 with the bounding set, 2 that alone, 3: that has to be empty already
   kNoNewPrivileges,
   kSubreaper,
   kScopeSignals,  ///< Init may signal its own descendants and nobody else, so that it can kill all it may signal.

@@ -296,8 +296,8 @@ TYPED_TEST(Backend, SendsSignalsToOneCommand) {
   EXPECT_FALSE(other->over());
 }
 
-// Whoever of those that a sandbox rests on is killed: its commands end, and are told as failed. Command, steward, init,
-// and who has made the walls or the sandbox.
+// Whoever of those that a sandbox rests on is killed: its commands end, and are told as failed. A steward, init, and
+// who has made the walls or the sandbox.
 TYPED_TEST(Backend, IsGoneWhenAnyOfItsProcessesIsKilled) {
   const std::string seconds = this->UniqueSeconds();
   for (int above = 1; above <= 3; ++above) {
