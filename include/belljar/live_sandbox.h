@@ -46,6 +46,9 @@ class LiveSandbox {
   /// Ends all that runs in it; those commands are `cancelled`, as is each that comes later. May be called at any time,
   /// from any thread.
   void Close();
+  /// What of files.protect appeared in writable mounts and no result has told yet (Result::appeared): processes that
+  /// commands left in the background may have made it. After Close() it waits until they are gone, and is all.
+  std::vector<std::string> Appeared();
 
  private:
   friend class Engine;

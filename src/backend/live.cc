@@ -121,14 +121,18 @@ Expected<Live::Begun> Live::Begin(const std::vector<std::string>& argv, const Ru
   return begun;
 }
 
-// Each is told once (as far as that can be remembered), by the first command that ends then.
-void Live::TellAppeared(const Policy& policy, Result& result) {
-  for (std::string& path : plan::FindAppeared(policy, plan_, plan::PathOfStep(plan_.plan(), state_->uncovered()))) {
-    const std::lock_guard lock(appeared_mutex_);
-    if (appeared_.contains(path)) continue;
-    if (appeared_.size() < kMostRemembered) appeared_.insert(path);
-    result.appeared.push_back(std::move(path));
+std::vector<std::string> Live::Appeared() {
+  if (state_->reason() != launch::KillReason::kNone) state_->AwaitEnd();
+  const std::lock_guard lock(appeared_mutex_);
+  std::vector<std::string> fresh;
+  std::set<std::string> there;
+  const auto now = policy();
+  for (std::string& path : plan::FindAppeared(*now, plan_, plan::PathOfStep(plan_.plan(), state_->uncovered()))) {
+    if (!appeared_.contains(path)) fresh.push_back(path);
+    if (there.size() < kMostRemembered) there.insert(std::move(path));
   }
+  appeared_ = std::move(there);
+  return fresh;
 }
 
 Result Live::Finish(Begun& begun, const RunOptions& options, int cancel) {
@@ -139,7 +143,7 @@ Result Live::Finish(Begun& begun, const RunOptions& options, int cancel) {
   begun.running.reset();
   result.receipt.channels = std::move(begun.channels);
   plan::AddCommandsLimits(policy.limits, result.receipt);
-  TellAppeared(policy, result);
+  result.appeared = Appeared();
   result.duration_ms = static_cast<double>(sys::NowNs() - begun.began) / 1e6;
   return result;
 }
@@ -195,5 +199,7 @@ Expected<Result> LiveSandbox::Run(const std::vector<std::string>& argv, const Ru
 Expected<void> LiveSandbox::Tighten(const Policy& policy) { return state_->live->Tighten(policy); }
 
 void LiveSandbox::Close() { state_->live->Close(); }
+
+std::vector<std::string> LiveSandbox::Appeared() { return state_->live->Appeared(); }
 
 }  // namespace belljar

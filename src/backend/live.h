@@ -5,9 +5,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
-#include <unordered_set>
 #include <vector>
 
 #include <belljar/caller.h>
@@ -51,6 +51,8 @@ class Live {
   Result Finish(Begun& begun, const RunOptions& options, int cancel);
   void Close() { state_->Abandon(launch::KillReason::kCancelled); }
   Expected<void> Tighten(const Policy& policy);
+  /// Each is told once, as far as that can be remembered, and again when it was gone meanwhile.
+  std::vector<std::string> Appeared();
 
  private:
   Live(const Policy& policy, const sys::HostFacts& facts, plan::CompiledPlan plan,
@@ -64,7 +66,6 @@ class Live {
     const std::lock_guard lock(policy_mutex_);
     return policy_;
   }
-  void TellAppeared(const Policy& policy, Result& result);
 
   mutable std::mutex policy_mutex_;
   std::mutex tightening_;
@@ -72,7 +73,7 @@ class Live {
   sys::HostFacts facts_;
   plan::CompiledPlan plan_;
   std::mutex appeared_mutex_;
-  std::unordered_set<std::string> appeared_;  ///< Guarded by appeared_mutex_: what was told.
+  std::set<std::string> appeared_;  ///< Guarded by appeared_mutex_: what was told and is there.
   std::unique_ptr<launch::LiveState> state_;
   std::optional<launch::Sandbox> sandbox_;
   std::thread keeper_;

@@ -249,6 +249,38 @@ TEST(LiveSandbox, ACommandCanNotUseALostCoverAndEnd) {
   std::filesystem::remove_all(project);
 }
 
+// Nobody's result tells of what is made when no command runs.
+TEST(LiveSandbox, WhatTheBackgroundLeavesIsTold) {
+  using Names = std::vector<std::string>;
+  char path[] = "/tmp/belljar-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(path), nullptr);
+  const std::filesystem::path project(path);
+  auto engine = Engine::Open();
+  ASSERT_TRUE(engine);
+  auto sandbox = engine->Open(Policy().Wall("600s").ReadWrite(project, "/workspace").Set("background", "keep"));
+  ASSERT_TRUE(sandbox) << sandbox.error().Text();
+  const auto later =
+      sandbox->Run(Shell("(until [ -e go ]; do sleep 0.01; done; echo x > .envrc; rm go) > /dev/null 2>&1 &"));
+  ASSERT_TRUE(later);
+  EXPECT_EQ(later->appeared, Names{});
+  std::ofstream(project / "go") << "x";
+  while (std::filesystem::exists(project / "go")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(sandbox->Appeared(), Names{"/workspace/.envrc"});
+  EXPECT_EQ(sandbox->Appeared(), Names{}) << "once";
+  // Taken away and made again it is another trap.
+  std::filesystem::remove(project / ".envrc");
+  EXPECT_EQ(sandbox->Run(Shell("true"))->appeared, Names{});
+  EXPECT_EQ(sandbox->Run(Shell("echo y > .envrc"))->appeared, Names{"/workspace/.envrc"});
+  const auto last = sandbox->Run(
+      Shell("(while :; do echo x > .profile; done) > /dev/null 2>&1 & until [ -e .profile ]; do :; done; rm .profile"));
+  ASSERT_TRUE(last);
+  while (!std::filesystem::exists(project / ".profile")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  sandbox->Close();
+  const Names rest = sandbox->Appeared();
+  EXPECT_TRUE(rest == Names{"/workspace/.profile"} || last->appeared == Names{"/workspace/.profile"});
+  std::filesystem::remove_all(project);
+}
+
 TEST(LiveSandbox, RefusesWhatItsCommandsCannotHave) {
   auto engine = Engine::Open();
   ASSERT_TRUE(engine);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plan/compile.h"
+#include "plan/hidden.h"
 #include "plan/protect.h"
 #include "sys/process.h"
 
@@ -117,7 +118,8 @@ std::unique_ptr<Prepared> Pool::Take(const Policy& policy, const sys::HostFacts&
   // While others are ready the next one is made when this run is over (Retire): not beside it, where it would slow it.
   if (hurry) work_.notify_one();
   const bool stale = taken && (LookAtSources(policy, taken->plan) != taken->sources ||
-                               (taken->plan.protects && plan::FindGuarded(policy) != taken->plan.guarded));
+                               (taken->plan.protects && plan::FindGuarded(policy) != taken->plan.guarded) ||
+                               (taken->plan.hidden && !plan::IsAsBefore(*taken->plan.hidden)));
   if (stale) {
     Retire(std::move(taken));
     return nullptr;

@@ -170,6 +170,24 @@ TEST_F(Warm, AReplacedDirectoryIsSeen) {
   for (const std::string& directory : {data, old, std::string(path)}) ::rmdir(directory.c_str());
 }
 
+TEST_F(Warm, WhatAPatternHidesIsThatOfTheRun) {
+  char path[] = "/tmp/belljar-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(path), nullptr);
+  const Policy policy = Policy().ReadOnly(path, "/data").Set("files.hide", "/data/*.pem");
+  EXPECT_EQ(Run({"/bin/cat", "/data/key.pem"}, policy).exit_code, 1);
+  ASSERT_TRUE(engine_->Prepare(policy, 1));
+  const std::string key = std::string(path) + "/key.pem";
+  std::ofstream(key) << "SECRET";
+  const auto result = engine_->Run(policy, {"/bin/cat", "/data/key.pem"});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->out.data, "") << "made after the sandbox was";
+  const auto control = engine_->Run(Policy().ReadOnly(path, "/data"), {"/bin/cat", "/data/key.pem"});
+  ASSERT_TRUE(control);
+  EXPECT_EQ(control->out.data, "SECRET");
+  ::unlink(key.c_str());
+  ::rmdir(path);
+}
+
 TEST_F(Warm, OneThatDiedIsReplacedByACold) {
   const std::size_t before = Children();
   ASSERT_GT(before, 0U);

@@ -47,6 +47,14 @@ std::size_t Piece(std::string_view text, bool& valid) {
   return lead.length;
 }
 
+// Of one valid character with two bytes or three.
+char32_t CodePoint(std::string_view character) {
+  const char32_t lead = Byte(character, 0) & (character.size() == 2 ? 0x1FU : 0x0FU);
+  char32_t code = lead;
+  for (std::size_t i = 1; i < character.size(); ++i) code = code << 6 | (Byte(character, i) & 0x3FU);
+  return code;
+}
+
 void AppendEscape(std::string& out, unsigned char c) {
   static constexpr std::string_view kHex = "0123456789abcdef";
   switch (c) {
@@ -71,6 +79,15 @@ std::size_t Utf8Length(std::string_view text) {
   bool valid = false;
   const std::size_t length = text.empty() ? 0 : Piece(text, valid);
   return valid ? length : 0;
+}
+
+bool TerminalObeys(std::string_view character) {
+  const unsigned char first = Byte(character, 0);
+  if (character.size() == 1) return first < 0x20 || first == 0x7F;
+  if (character.size() > 3 || first > 0xE2) return false;
+  const char32_t code = CodePoint(character);
+  return (code >= 0x80 && code < 0xA0) || code == 0x61C || code == 0x200E || code == 0x200F ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
 }
 
 bool IsUtf8(std::string_view text) {
@@ -146,6 +163,8 @@ void JsonWriter::Quote(std::string_view text) {
       out_ += kReplacement;
     } else if (length == 1) {
       AppendEscape(out_, Byte(text, 0));
+    } else if (TerminalObeys(text.substr(0, length))) {
+      out_ += fmt::format("\\u{:04x}", static_cast<unsigned>(CodePoint(text.substr(0, length))));
     } else {
       out_.append(text.substr(0, length));
     }

@@ -93,5 +93,8 @@ class JsonWriter {
 /// The length of the valid UTF-8 sequence at the start of text, or 0. Overlong forms and surrogates are not valid.
 std::size_t Utf8Length(std::string_view text);
 bool IsUtf8(std::string_view text);
+/// Whether a terminal does something else with one valid character than to show it: control characters, C1 (two bytes)
+/// included, and marks that turn the direction of text around, so that a name would read as another one.
+bool TerminalObeys(std::string_view character);
 
 }  // namespace belljar::base

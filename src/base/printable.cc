@@ -7,26 +7,12 @@
 #include "base/json_writer.h"
 
 namespace belljar::base {
-namespace {
-
-// C1 controls are two bytes in UTF-8, and terminals obey them as they do an escape.
-bool IsControl(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (first < 0x20 || first == 0x7f) return true;
-  if (character.size() == 2 && first == 0xc2) return static_cast<unsigned char>(character[1]) < 0xa0;
-  // Marks that turn the direction of text around: a name would read as another one.
-  return character.size() == 3 && first == 0xe2 && static_cast<unsigned char>(character[1]) == 0x80 &&
-         (static_cast<unsigned char>(character[2]) & 0xf0) == 0xa0;
-}
-
-}  // namespace
-
 std::string Printable(std::string_view text) {
   std::string result;
   while (!text.empty()) {
     const std::size_t length = base::Utf8Length(text);
     const std::string_view character = text.substr(0, std::max<std::size_t>(1, length));
-    if (length == 0 || IsControl(character)) {
+    if (length == 0 || TerminalObeys(character)) {
       for (const char c : character) result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     } else {
       result += character;

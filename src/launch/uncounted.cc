@@ -1,5 +1,7 @@
 #include "launch/uncounted.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -28,6 +30,10 @@ constexpr std::uint64_t kMostPolled = 65'536;  // A host of 512 MiB lets one use
 // All that one user namespace may have is 8,192, but each descriptor of an instance tells of all of them again, and the
 // kernel takes 2 µs for each.
 constexpr std::uint64_t kMostMarks = 16 * 8192;
+// As many as default limits allow. To look at each takes half a second, and what one has in the kernel is 33 MB for
+// all.
+constexpr std::uint64_t kMostOpen = 131'072;
+constexpr std::uint64_t kMostInFlight = 1'024;
 constexpr std::uint64_t kListNs = 300'000'000;  // For one list of sockets.
 constexpr std::uint64_t kLookNs = 5'000'000;    // At open files, at one look.
 // Where only the payload of TCP is told: the least that the kernel spends on a byte of it, which may have a packet of
@@ -110,7 +116,26 @@ std::uint64_t MostOrphans() {
 
 bool TooMany(const Uncounted& found) {
   return found.locks > kMostLocks || found.polled > kMostPolled || found.marks > kMostMarks ||
-         found.waited_for > kMostWaitedFor;
+         found.waited_for > kMostWaitedFor || found.open > kMostOpen || found.in_flight > kMostInFlight;
+}
+
+// How many descriptors a process has. Where the kernel does not say (before Linux 6.2), half as many as it has room
+// for, which it doubles.
+std::uint64_t OpenFiles(pid_t pid) {
+  const auto look = [](const std::string& process) {
+    struct stat status{};
+    if (::stat((process + "/fd").c_str(), &status) == 0 && status.st_size > 0)
+      return static_cast<std::uint64_t>(status.st_size);
+    return sys::TabbedNumber(sys::ReadSmallFile(process + "/status", 16384).value_or(""), "FDSize:") / 2;
+  };
+  const std::string process = fmt::format("/proc/{}", pid);
+  if (const std::uint64_t open = look(process); open > 0) return open;
+  // Its first thread has ended, or it has none.
+  constexpr std::size_t kMost = 1U << 20;
+  for (const std::string& thread : sys::ListDirectory(process + "/task", kMost).value_or(std::vector<std::string>())) {
+    if (const std::uint64_t open = look(process + "/task/" + thread); open > 0) return open;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -193,10 +218,15 @@ bool UncountedWatch::SweepProcess(pid_t pid, std::uint64_t deadline) {
     std::ranges::sort(open);
     for (const int fd : open) {
       if (fd <= swept_fd_) continue;
+      std::uint64_t file = 0;
       (void)ForEachLine(files + std::to_string(fd), [&](std::string_view line) {
         if (sys::IsLock(line)) ++found_.locks;
         if (sys::IsPolledFile(line)) ++found_.polled;
         if (sys::IsInotifyMark(line)) ++found_.marks;
+        if (const std::uint64_t inode = sys::TabbedNumber(line, "ino:"); inode != 0) file = inode;
+        // Many may have the same socket open.
+        const std::uint64_t sent = sys::TabbedNumber(line, "scm_fds:");
+        if (sent != 0 && senders_.insert(file).second) found_.in_flight += sent;
         return !TooMany(found_);
       });
       swept_fd_ = fd;
@@ -218,10 +248,14 @@ bool UncountedWatch::LookAtFiles(std::uint64_t now, Uncounted& seen) {
   // may have very many files open, or such as take long to describe: some now and others at the next look. SECURITY:
   // all that were there at the start are seen before the next sweep begins, whoever comes and goes meanwhile.
   std::vector<pid_t> tree = PidsOfGuest(init_, above_);
+  if (most_open_ > kMostOpen) {
+    for (const pid_t pid : tree) seen.open += OpenFiles(pid);
+  }
   if (unswept_.empty()) {
     if (!grows_ && now - swept_at_ < kSweepNs) return true;
     unswept_ = tree;
     found_ = {};
+    senders_.clear();
     swept_fd_ = -1;
     swept_thread_ = 0;
   }
@@ -237,6 +271,7 @@ bool UncountedWatch::LookAtFiles(std::uint64_t now, Uncounted& seen) {
   seen.locks = found_.locks;
   seen.polled = found_.polled;
   seen.marks = found_.marks;
+  seen.in_flight = found_.in_flight;
   seen.waited_for = found_.waited_for;
   if (unswept_.empty()) {
     hidden_sweeps_ = found_.hidden ? hidden_sweeps_ + 1 : 0;

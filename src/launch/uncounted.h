@@ -8,6 +8,11 @@
 //
 // The memory that TCP and UDP may have is one for the whole host, whatever namespace its sockets are in.
 //
+// Timers, event counters and instances of epoll that have a descriptor are not charged either, and open files are
+// counted for the whole host (fs.file-max), so descriptors are bounded by their number. By that too the look at each of
+// them is done in time. Those on their way in sockets the kernel searches for cycles at each close of any unix socket,
+// on nobody's account.
+//
 // Entries of epoll are charged, but also counted for the whole user, who may be the caller: one guest could take them
 // all, and with millions of them its processes take seconds to end.
 #pragma once
@@ -16,6 +21,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -32,6 +38,8 @@ struct Uncounted {
   std::uint64_t polled = 0;  ///< Entries of epoll. 0 when they were not looked at.
   std::uint64_t waited_for = 0;  ///< Files, by all threads that sleep in poll() and select(). As above.
   std::uint64_t marks = 0;       ///< Lines about inotify that had to be read. As above.
+  std::uint64_t open = 0;        ///< Descriptors of all processes. 0 where limits let them have few.
+  std::uint64_t in_flight = 0;   ///< Descriptors on their way in sockets. 0 when they were not looked at.
   std::uint64_t orphans = 0;     ///< TCP connections that were closed and are not done. 0 while they are few.
   bool hidden = false;           ///< There are processes whose open files can't be looked at.
 };
@@ -47,6 +55,8 @@ class UncountedWatch {
   void SetInit(pid_t init) { init_ = init; }
   /// The same, and when it is another.
   void SetMemoryLimit(std::uint64_t bytes) { enough_ = bytes / 2; }
+  /// How many descriptors the guest's processes may have, all together.
+  void SetMostOpen(std::uint64_t most) { most_open_ = most; }
   /// By which TCP is looked at; without it (an older kernel) its queues count as full.
   void SeeSockets(base::UniqueFd diag) { diag_ = std::move(diag); }
   /// Nothing where it can't be seen. Bounded in time, whatever the guest has open: the rest is for the next look.
@@ -67,6 +77,7 @@ class UncountedWatch {
   Above above_;
   Sockets sockets_;
   std::uint64_t enough_ = 0;
+  std::uint64_t most_open_ = ~std::uint64_t{0};
   std::uint64_t swept_at_ = 0;  ///< When all open files were looked at last.
   std::vector<pid_t> unswept_;  ///< Of the processes that there were when the last sweep began.
   int hidden_sweeps_ = 0;       ///< One after the other that found hidden processes.
@@ -75,6 +86,7 @@ class UncountedWatch {
   bool grows_ = false;          ///< The kernel's memory, since the last sweep.
   base::UniqueFd diag_;
   Uncounted found_;                               ///< What their open files had.
+  std::set<std::uint64_t> senders_;               ///< Sockets among them from which descriptors are on their way.
   std::uint64_t least_slab_ = ~std::uint64_t{0};  ///< Memory of the kernel, all of the host, when it was smallest.
 };
 

@@ -50,8 +50,10 @@ Ending DescribeKilled(KillReason reason, const Limits& limits) {
       return {
           Verdict::kOutOfMemory,
           "made the kernel keep more than 16,384 locks of files, 65,536 entries of epoll, 32,768 sockets, a quarter of "
-          "the host's orphaned TCP connections, descriptors of inotify with 131,072 watches in all, or threads that "
-          "wait in poll() for 131,072 files; no policy allows more, since other programs share them: use fewer"};
+          "the host's orphaned TCP connections, descriptors of inotify with 131,072 watches in all, threads that wait "
+          "in "
+          "poll() for 131,072 files, 131,072 open descriptors, or 1,024 on their way in sockets; no policy allows "
+          "more, since other programs share them: use fewer"};
     case KillReason::kCrowdsHost:
       return {Verdict::kOutOfMemory,
               "had much in the buffers of its sockets while the host ran short of what all network namespaces share "

@@ -77,6 +77,10 @@ KeptLimits::KeptLimits(const Sandbox& sandbox, const plan::CompiledPlan& plan, c
 void KeptLimits::Start(std::uint64_t now) {
   uncounted_.SetInit(sandbox_.init());
   if (plan_.watched.disk) disk_check_ = now + kDirectoryNs;
+  // Both unlimited is more than fits.
+  const Limits& limits = limits_.first();
+  const double most = static_cast<double>(limits.processes) * static_cast<double>(limits.open_files);
+  if (most < static_cast<double>(kUnlimited)) uncounted_.SetMostOpen(static_cast<std::uint64_t>(most));
   if (plan_.watches_uncounted) uncounted_check_ = now + kUncountedNs;
 }
 

@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 #include <fts.h>
+#include <linux/kcmp.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,18 +23,22 @@ struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
 };
 
-// Calls `visit(pid, threads, depth)` for init and every process below it. Bounded: a fork bomb may be faster than this
-// walk. False when init itself can't be looked at.
+// Whether a child has the memory of its parent itself, not a copy: by vfork(), until it executes something.
+bool IsOneMemory(pid_t pid, pid_t parent) { return ::syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0) == 0; }
+
+// Calls `visit(pid, threads, depth, parent)` for init and every process below it. Bounded: a fork bomb may be faster
+// than this walk. False when init itself can't be looked at.
 template <typename Visit>
 bool WalkTree(pid_t init, Visit visit) {
   constexpr std::size_t kMostProcesses = 100'000;
   struct Waiting {
     pid_t pid;
     int depth;
+    pid_t parent;
   };
-  std::vector<Waiting> waiting = {{init, 0}};
+  std::vector<Waiting> waiting = {{init, 0, 0}};
   for (std::size_t at = 0; at < waiting.size() && waiting.size() < kMostProcesses; ++at) {
-    const auto [pid, depth] = waiting[at];
+    const auto [pid, depth, parent] = waiting[at];
     const std::string tasks = fmt::format("/proc/{}/task", pid);
     const std::unique_ptr<DIR, CloseDirectory> directory(::opendir(tasks.c_str()));
     if (directory == nullptr && at == 0) return false;
@@ -43,9 +49,9 @@ bool WalkTree(pid_t init, Visit visit) {
       ++threads;
       const auto children = sys::ReadSmallFile(fmt::format("{}/{}/children", tasks, entry->d_name), 1U << 20);
       if (!children) continue;
-      for (const pid_t child : sys::ChildPids(*children)) waiting.push_back({child, depth + 1});
+      for (const pid_t child : sys::ChildPids(*children)) waiting.push_back({child, depth + 1, pid});
     }
-    visit(pid, threads, depth);
+    visit(pid, threads, depth, parent);
   }
   return true;
 }
@@ -80,7 +86,7 @@ std::uint64_t CpuNs(pid_t pid) {
 
 std::optional<TreeUse> LookAtTree(pid_t init) {
   TreeUse use;
-  const bool seen = WalkTree(init, [&](pid_t pid, std::uint64_t threads, int) {
+  const bool seen = WalkTree(init, [&](pid_t pid, std::uint64_t threads, int, pid_t) {
     use.cpu_ns += CpuNs(pid);
     if (pid == init) return;  // A copy of the caller, whose memory is the caller's.
     use.tasks += threads;
@@ -92,13 +98,13 @@ std::optional<TreeUse> LookAtTree(pid_t init) {
 
 std::optional<std::uint64_t> CpuTimeOfTree(pid_t top) {
   std::uint64_t ns = 0;
-  if (!WalkTree(top, [&](pid_t pid, std::uint64_t, int) { ns += CpuNs(pid); })) return std::nullopt;
+  if (!WalkTree(top, [&](pid_t pid, std::uint64_t, int, pid_t) { ns += CpuNs(pid); })) return std::nullopt;
   return ns;
 }
 
 std::vector<pid_t> PidsOfGuest(pid_t init, Above above) {
   std::vector<pid_t> pids;
-  WalkTree(init, [&](pid_t pid, std::uint64_t, int depth) {
+  WalkTree(init, [&](pid_t pid, std::uint64_t, int depth, pid_t) {
     if (depth >= static_cast<int>(above)) pids.push_back(pid);
   });
   return pids;
@@ -106,8 +112,8 @@ std::vector<pid_t> PidsOfGuest(pid_t init, Above above) {
 
 std::uint64_t ProportionalMemory(pid_t init) {
   std::uint64_t bytes = 0;
-  WalkTree(init, [&](pid_t pid, std::uint64_t, int) {
-    if (pid == init) return;
+  WalkTree(init, [&](pid_t pid, std::uint64_t, int, pid_t parent) {
+    if (pid == init || IsOneMemory(pid, parent)) return;
     const std::uint64_t kilobytes = OfAnyThread(pid, "smaps_rollup", sys::PssKilobytes);
     bytes += kilobytes != 0 ? kilobytes * 1024 : ResidentBytes(pid);
   });

@@ -48,6 +48,20 @@ struct Guarded {
   auto operator<=>(const Guarded&) const = default;
 };
 
+/// A tree of the host and where the guest sees it.
+struct Shown {
+  std::string source;
+  std::string target;
+};
+
+/// What the patterns of files.hide stood for.
+struct HiddenNames {
+  std::vector<std::string> patterns = {};
+  std::vector<Shown> trees = {};
+  std::vector<std::string> kernel = {};
+  std::vector<std::string> found = {};
+};
+
 /// Another program that makes namespaces and root, and starts init in them (plan/bwrap.h).
 struct Walls {
   std::string program;                 ///< Absolute.
@@ -70,6 +84,7 @@ struct CompiledPlan {
   std::vector<IdMap> id_maps;          ///< In the slots behind the cgroup's.
   bool protects = false;               ///< There is a writable mount.
   std::vector<Guarded> guarded;        ///< Protected in it; sorted.
+  std::optional<HiddenNames> hidden;   ///< None where files.hide has no patterns.
   std::vector<std::string> held;       ///< Paths of the host on the way to those, and to mounts inside others.
   bool by_launcher = false;            ///< Init is made by the launcher, which also does the janitor's work.
   bool network_ahead = false;          ///< The launcher has a network namespace ready.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "plan/hidden.h"
@@ -52,6 +53,7 @@ class FileView {
     }
   }
   void AddSymlink(std::string_view path, std::string_view target, Reach reach) {
+    links_.emplace_back(path, target);
     builder_.Add(Op::kSymlink, {.text = path, .more = target, .more_value = static_cast<std::uint64_t>(reach)});
   }
   void BindTree(const std::string& source, const std::string& target, std::uint64_t attributes, sys::FileKind kind,
@@ -88,6 +90,7 @@ class FileView {
   std::expected<void, CompileError> Protect(const Mount& mount, int slot);
   std::expected<void, CompileError> HideNamed();
   std::expected<void, CompileError> CheckHidden(const std::string& path) const;
+  std::expected<void, CompileError> CheckWay(const std::string& pattern) const;
   void HoldFast(const Mount& outer, std::string_view target, int slot);
   void Hide(const std::string& path, Cover cover) {
     builder_.Add(Op::kMask,
@@ -99,6 +102,7 @@ class FileView {
   Builder& builder_;
   std::vector<std::string> made_;
   std::vector<std::string> held_;
+  std::vector<std::pair<std::string, std::string>> links_;
   std::vector<Shown> bound_;  ///< In the order in which they are mounted.
   std::vector<std::string> kernel_mounts_;
   bool has_covers_ = false;

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <climits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -16,8 +18,9 @@
 namespace belljar::plan {
 namespace {
 
-constexpr std::size_t kMostNames = 262'144;  // To look at, for one pattern.
-constexpr std::size_t kMostFound = 4'096;    // Each is a mount.
+constexpr std::size_t kMostNames = 262'144;                // To look at, for one pattern.
+constexpr std::size_t kMostFound = 4'096;                  // Each is a mount.
+constexpr std::size_t kLongest = PATH_MAX - NAME_MAX - 2;  // Of a directory whose entries can be looked at.
 
 using PatternParts = std::span<const std::string_view>;
 
@@ -69,16 +72,22 @@ class Finder {
   void Walk(PatternParts pattern, const std::string& below) {
     if (mistake_) return;
     if (pattern.empty()) return Add(below);
+    const std::string source = SourceOf(below);
+    if (source.size() >= kLongest) return Fail(source.substr(0, 100) + "… is deeper than a path can name");
+    const sys::FileKind kind = KindOf(below);
+    if (kind == sys::FileKind::kSymlink) {
+      return Fail(fmt::format("{} is a link to {}, and names are looked for by their real paths", source,
+                              sys::RealPath(source).value_or("nowhere")));
+    }
+    if (kind != sys::FileKind::kDirectory) return;
     if (!IsPattern(pattern[0])) {
       const std::string next = below + "/" + std::string(pattern[0]);
       if (KindOf(next) != sys::FileKind::kAbsent) Walk(pattern.subspan(1), next);
       return;
     }
-    if (KindOf(below) != sys::FileKind::kDirectory) return;
-    const std::string source = SourceOf(below);
     const auto entries = sys::ListDirectory(source, kMostNames);
     // One that is closed to this user is closed to its guests; in one that is only not to be listed they may open all.
-    if (!entries && ::access(source.c_str(), X_OK) != 0) return;
+    if (!entries && ::access(source.c_str(), X_OK) != 0 && errno == EACCES) return;
     if (!entries) return Fail(source + " can't be read, or holds too many names to look through");
     seen_ += entries->size();
     if (seen_ > kMostNames) return Fail(fmt::format("there are more than {} names to look at", kMostNames));
@@ -88,7 +97,7 @@ class Finder {
       const std::string next = below + "/" + entry;
       if (any_depth) {
         if (KindOf(next) == sys::FileKind::kDirectory) Walk(pattern, next);
-      } else if (Matches(pattern[0], entry)) {
+      } else if (Matches(pattern[0], entry) && (pattern.size() == 1 || KindOf(next) == sys::FileKind::kDirectory)) {
         Walk(pattern.subspan(1), next);
       }
     }
@@ -117,6 +126,16 @@ std::expected<std::vector<std::string>, CompileError> FindHidden(const std::stri
                                                                  const std::vector<Shown>& trees,
                                                                  const std::vector<std::string>& kernel) {
   return Finder(pattern, trees, kernel).Find();
+}
+
+bool IsAsBefore(const HiddenNames& hidden) {
+  std::vector<std::string> now;
+  for (const std::string& pattern : hidden.patterns) {
+    const auto found = FindHidden(pattern, hidden.trees, hidden.kernel);
+    if (!found) return false;
+    now.insert(now.end(), found->begin(), found->end());
+  }
+  return now == hidden.found;
 }
 
 }  // namespace belljar::plan

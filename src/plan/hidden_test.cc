@@ -1,5 +1,7 @@
 #include "plan/hidden.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -62,6 +64,34 @@ TEST_F(Hidden, ANameIsAlwaysItself) {
   EXPECT_FALSE(Matches("a[1]", "a1"));
   EXPECT_TRUE(Matches("a\\b*", "a\\bc"));
   EXPECT_EQ(Find("/data/in/a[1]*"), Names{"/data/in/a[1]"});
+}
+
+TEST_F(Hidden, BehindALinkNothingIsFoundInSilence) {
+  const auto refused = [&](const std::string& pattern) { return !FindHidden(pattern, {{root_, "/data"}}, {}); };
+  EXPECT_TRUE(refused("/data/link/*"));
+  EXPECT_TRUE(refused("/data/link/.e?v"));
+  EXPECT_TRUE(refused("/data/link/b/*"));
+  EXPECT_FALSE(refused("/data/*/*")) << "what a wildcard stands for has a path of its own";
+}
+
+TEST_F(Hidden, DeeperThanAPathCanNameIsRefused) {
+  const int here = ::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(::chdir(root_.c_str()), 0);
+  const std::string name(200, 'd');
+  for (int i = 0; i < 25; ++i) ASSERT_TRUE(::mkdir(name.c_str(), 0755) == 0 && ::chdir(name.c_str()) == 0);
+  ASSERT_EQ(::fchdir(here), 0);
+  ::close(here);
+  EXPECT_FALSE(FindHidden("/data/**/*.pem", {{root_, "/data"}}, {}));
+  std::error_code error;
+  fs::remove_all(root_ / name, error);
+}
+
+TEST_F(Hidden, WhatCameLaterIsNoticed) {
+  HiddenNames hidden{.patterns = {"/data/**/.env"}, .trees = {{root_, "/data"}}};
+  hidden.found = *FindHidden(hidden.patterns[0], hidden.trees, {});
+  EXPECT_TRUE(IsAsBefore(hidden));
+  std::ofstream(root_ / "keys/.env") << "x";
+  EXPECT_FALSE(IsAsBefore(hidden));
 }
 
 TEST_F(Hidden, TooMuchIsRefused) {

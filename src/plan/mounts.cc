@@ -81,6 +81,9 @@ std::expected<void, CompileError> FileView::Protect(const Mount& mount, int slot
   if (!files.links.empty()) {
     return refuse(files.links, "it is a link, which a guest that may write the directory could replace");
   }
+  if (!files.shared.empty()) {
+    return refuse(files.shared, "git takes hooks from there (core.hooksPath), and a guest has to write in it");
+  }
   if (!files.unsearched.empty()) {
     return refuse(files.unsearched, "it holds too many names to look through, or can't be read");
   }
@@ -149,8 +152,8 @@ std::expected<void, CompileError> FileView::Mounts() {
     if (outer != nullptr) HoldFast(*outer, mount.target, slots[outer->target]);
     BindTree(mount.source, mount.target, mount.access == Access::kReadWrite ? kWritableTree : kReadOnlyTree,
              status.kind, Reach::kGuarded, place, slot);
-    if (mount.access == Access::kReadWrite && status.kind == sys::FileKind::kDirectory) {
-      if (auto done = Protect(mount, slot); !done) return done;
+    for (const Mount& shown : ShownBy(mount, policy)) {
+      if (auto done = Protect(shown, slot); !done) return done;
     }
   }
   return HideNamed();
@@ -159,15 +162,33 @@ std::expected<void, CompileError> FileView::Mounts() {
 std::expected<void, CompileError> FileView::HideNamed() {
   std::vector<std::string> kernel = kernel_mounts_;
   kernel.insert(kernel.end(), kKernelTrees.begin(), kKernelTrees.end());
+  HiddenNames hidden{.trees = bound_, .kernel = std::move(kernel)};
   for (const std::string& name : draft_.request.policy.files.hide) {
     const bool pattern = std::ranges::any_of(Parts(name), IsPattern);
     std::expected<std::vector<std::string>, CompileError> found = std::vector{name};
-    if (pattern) found = FindHidden(name, bound_, kernel);
+    if (pattern) {
+      if (auto good = CheckWay(name); !good) return good;
+      found = FindHidden(name, hidden.trees, hidden.kernel);
+      hidden.patterns.push_back(name);
+    }
     if (!found) return std::unexpected(found.error());
+    if (pattern) hidden.found.insert(hidden.found.end(), found->begin(), found->end());
     for (const std::string& path : *found) {
       if (auto good = CheckHidden(path); !good) return good;
       Hide(path, Cover::kWhatFits);
     }
+  }
+  if (!hidden.patterns.empty()) draft_.out.hidden = std::move(hidden);
+  return {};
+}
+
+// A pattern is looked for by real paths: behind a link of the guest's own root it would find nothing.
+std::expected<void, CompileError> FileView::CheckWay(const std::string& pattern) const {
+  for (const auto& [link, target] : links_) {
+    if (!sys::IsWithin(pattern, link)) continue;
+    const std::string real = sys::Normalize(target, link.substr(0, link.rfind('/')) + "/");
+    return std::unexpected(Mistake("hide " + pattern, link + " is a link to " + real,
+                                   "write " + real + pattern.substr(link.size()) + " if that is what you mean"));
   }
   return {};
 }

@@ -1,12 +1,14 @@
 #include "plan/protect.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <set>
 #include <string_view>
 #include <tuple>
 
+#include "plan/git_places.h"
 #include "plan/pattern.h"
 #include "policy/protect.h"
 
@@ -18,17 +20,28 @@ constexpr std::size_t kMostNames = 262'144;   // To look at, all patterns togeth
 constexpr std::size_t kMostFound = 16'384;    // Of those that are there, or were named as they are.
 constexpr std::size_t kMostTold = 1'000;
 
+constexpr std::string_view kGit = ".git";
+constexpr std::string_view kInGit = ".git/";
+constexpr std::string_view kGitConfig = ".git/config";
+constexpr std::string_view kGitHooks = ".git/hooks";
+
 class Finder {
  public:
   Finder(const Policy& policy, const Mount& mount) : policy_(policy), mount_(mount) {}
 
   ProtectedFiles Find() {
-    for (const std::string& pattern : policy::ProtectedNames(policy_)) Expand(pattern, "", pattern);
+    const std::vector<std::string> patterns = policy::ProtectedNames(policy_);
+    for (const std::string& pattern : patterns) Expand(pattern, "", pattern);
+    if (std::ranges::any_of(patterns, [](const std::string& p) { return p == kGit || p.starts_with(kInGit); })) {
+      FollowGit(patterns);
+    }
     for (const ProtectedFile& file : named_) {
       // A pattern matches what nobody meant, as hooks/hooks; that counts only where it is there.
       if (file.status.kind != sys::FileKind::kAbsent || !IsPattern(file.pattern)) meant_.insert(file.name);
     }
-    for (const ProtectedFile& file : named_) Sort(file);
+    for (const auto* files : {&named_, &led_to_}) {
+      for (const ProtectedFile& file : *files) Sort(file, *files);
+    }
     return std::move(found_);
   }
 
@@ -40,6 +53,31 @@ class Finder {
                        .target = mount_.target + (name.empty() ? "" : "/") + name};
     file.status = sys::LinkStatus(file.source);
     return file;
+  }
+
+  // Names of the list in .git count wherever git on the host, called in the mount, takes the same from.
+  void FollowGit(const std::vector<std::string>& patterns) {
+    const char* home = std::getenv("HOME");
+    const GitPlaces git = FindGitPlaces(mount_.source, home == nullptr ? "" : home);
+    for (const std::string& pattern : patterns) {
+      if (pattern == kGit) {
+        for (const std::string& dot : git.dots) Name(At(dot, pattern));
+      }
+      if (!pattern.starts_with(kInGit)) continue;
+      for (const std::string& repository : git.repositories) {
+        if (repository != kGit) Expand(pattern, repository, std::string_view(pattern).substr(kInGit.size()));
+      }
+      const auto lead = [&](const std::set<std::string>& names) {
+        for (const std::string& name : names) led_to_.push_back(At(name, pattern));
+      };
+      if (pattern == kGitConfig) lead(git.configs);
+      if (pattern == kGitHooks) lead(git.hooks);
+    }
+    for (const std::string& name : git.unsearched) {
+      Add(found_.unsearched, At(name, *std::ranges::find_if(patterns, [](const std::string& p) {
+                                  return p == kGit || p.starts_with(kInGit);
+                                })));
+    }
   }
 
   // SECURITY: what is kept is bounded, since a guest may have made all of it. Of a name that is not there, and that
@@ -68,6 +106,15 @@ class Finder {
     if (directory.status.kind != sys::FileKind::kDirectory) return;
     const auto entries = sys::ListDirectory(directory.source, kMostEntries);
     if (!entries) return Add(found_.unsearched, directory);
+    if (part == kAnyDepth && !rest.empty()) {
+      Expand(pattern, done, rest);
+      rest = std::string_view(pattern).substr(pattern.size() - rest.size() - part.size() - 1);  // Itself once more.
+      for (const std::string& entry : *entries) {
+        if (At((done.empty() ? "" : done + "/") + entry, pattern).status.kind == sys::FileKind::kDirectory)
+          go_on(entry);
+      }
+      return;
+    }
     for (const std::string& entry : *entries) {
       if (Matches(part, entry)) go_on(entry);
     }
@@ -97,24 +144,43 @@ class Finder {
     if (added_.emplace(&to, file.name, file.pattern).second) to.push_back(file);
   }
 
-  void Sort(const ProtectedFile& file) {
+  void Sort(const ProtectedFile& file, const std::vector<ProtectedFile>& from) {
     if (IsInAnotherMount(file.target)) return;
     const ProtectedFile odd = FirstOddPart(file);
     if (odd.status.kind == sys::FileKind::kSymlink) return Add(found_.links, odd);
     if (odd.name != file.name || file.status.kind == sys::FileKind::kAbsent) return;
-    if (file.status.kind != sys::FileKind::kDirectory || !HoldsNamed(file.name)) Add(found_.present, file);
+    const bool whole = !file.name.empty() && (file.status.kind != sys::FileKind::kDirectory || !HoldsNamed(file.name));
+    if (!whole && &from == &led_to_) return Add(found_.shared, file);
+    if (whole && sorted_.insert(file.name).second) Add(found_.present, file);
   }
 
   const Policy& policy_;
   const Mount& mount_;
   std::size_t looked_ = 0;
   std::vector<ProtectedFile> named_;
-  std::set<std::string> meant_;  // Of those.
+  std::vector<ProtectedFile> led_to_;  // By git's configuration, which says what is in them.
+  std::set<std::string> meant_;        // Of those named.
+  std::set<std::string> sorted_;
   std::set<std::tuple<const void*, std::string, std::string>> added_;
   ProtectedFiles found_;
 };
 
 }  // namespace
+
+std::vector<Mount> ShownBy(const Mount& mount, const Policy& policy) {
+  const auto is_writable = [](const Mount& m) {
+    return m.access == Access::kReadWrite && sys::Status(m.source).kind == sys::FileKind::kDirectory;
+  };
+  if (!is_writable(mount)) return {};
+  std::vector<Mount> shown = {mount};
+  for (const Mount& other : policy.files.mounts) {
+    if (other.source == mount.source || !sys::IsWithin(other.source, mount.source) || !is_writable(other)) continue;
+    const std::string below = other.source.substr(mount.source == "/" ? 0 : mount.source.size());
+    shown.push_back({other.source, mount.target + below, Access::kReadWrite});
+    if (other.target == shown.back().target) shown.pop_back();
+  }
+  return shown;
+}
 
 ProtectedFiles FindProtected(const Policy& policy, const Mount& mount) { return Finder(policy, mount).Find(); }
 
@@ -136,11 +202,12 @@ OtherNames FindOtherNames(const ProtectedFile& file) {
 std::vector<Guarded> FindGuarded(const Policy& policy) {
   std::vector<Guarded> all;
   for (const Mount& mount : policy.files.mounts) {
-    if (mount.access != Access::kReadWrite || sys::Status(mount.source).kind != sys::FileKind::kDirectory) continue;
-    const ProtectedFiles found = FindProtected(policy, mount);
-    for (const auto* files : {&found.present, &found.links, &found.unsearched}) {
-      for (const ProtectedFile& file : *files) {
-        all.push_back({file.target, file.source, file.status.device, file.status.inode});
+    for (const Mount& shown : ShownBy(mount, policy)) {
+      const ProtectedFiles found = FindProtected(policy, shown);
+      for (const auto* files : {&found.present, &found.links, &found.shared, &found.unsearched}) {
+        for (const ProtectedFile& file : *files) {
+          all.push_back({file.target, file.source, file.status.device, file.status.inode});
+        }
       }
     }
   }

@@ -24,10 +24,15 @@ struct ProtectedFile {
 struct ProtectedFiles {
   std::vector<ProtectedFile> present;
   std::vector<ProtectedFile> links;       ///< A link, there or on the way: not to be mounted on, so it can be replaced.
+  std::vector<ProtectedFile> shared;      ///< What git takes hooks from, with more in it than can be kept.
   std::vector<ProtectedFile> unsearched;  ///< Directories that hold too much, or can't be read, to look for a pattern.
 };
 
-/// Of one writable mount. Names that lie in another mount of the policy are that one's.
+/// A writable mount, where it is a directory, and others of the policy where this one shows them once more: their names
+/// are kept there too. Nothing for any other mount.
+std::vector<Mount> ShownBy(const Mount& mount, const Policy& policy);
+
+/// Of one of them. Names that lie in another mount of the policy are that one's.
 ProtectedFiles FindProtected(const Policy& policy, const Mount& mount);
 
 /// Whether a protected file, or one in a protected directory, has another name by which a guest may reach it.

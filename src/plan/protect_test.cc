@@ -48,7 +48,7 @@ TEST_F(Protecting, ARepositorysHooksAndSettings) {
   Write(".git/modules/a/config");
   Write(".bashrc");
   const ProtectedFiles found = Find(Mounted());
-  EXPECT_EQ(NamesOf(found.present), (Names{".git/config", ".git/hooks", ".git/modules/a/config", ".bashrc"}));
+  EXPECT_EQ(NamesOf(found.present), (Names{".git/config", ".git/hooks", ".bashrc", ".git/modules/a/config"}));
   EXPECT_EQ(found.present[1].target, "/workspace/.git/hooks");
   EXPECT_EQ(found.present[1].source, root_ / ".git/hooks");
 }

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -316,6 +317,47 @@ TEST(SeccompLive, StackedNarrowingAnswersByItself) {
   EXPECT_EQ(ask(SYS_utimensat, AT_FDCWD, "/nonexistent", nullptr, 0), EPERM);
   EXPECT_EQ(ask(SYS_utimensat, -1, nullptr, nullptr, 0), EPERM) << "open for reading is enough to change times";
   EXPECT_EQ(ask(SYS_shmat, 0, nullptr, 0), EPERM);
+}
+
+// A pair of unix sockets is enough to ask for the host's interfaces and to take a name from its programs.
+TEST(SeccompLive, NoHostReachLeavesNothingOfTheNetwork) {
+  const auto by_pair = [](auto use) {
+    int pair[2];
+    return socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 ? errno : ErrnoOf(use(pair[0]));
+  };
+  const auto ask = [&](unsigned long request) {
+    return [=] { return by_pair([=](int fd) { return ioctl(fd, request, nullptr); }); };
+  };
+  const auto take = [&] {
+    sockaddr_un name{.sun_family = AF_UNIX, .sun_path = "\0belljar-test"};
+    return by_pair([&](int fd) { return bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name); });
+  };
+  const std::vector<Filter> bare = {KernelFilter(FilterVariant::kErrno, {.no_host_reach = true})};
+  EXPECT_EQ(ErrnoInChild({Plain()}, ask(SIOCGIFCONF)), EFAULT) << "the control";
+  EXPECT_EQ(ErrnoInChild(bare, ask(SIOCGIFCONF)), ENOTTY);
+  EXPECT_EQ(ErrnoInChild({Plain()}, take), 0) << "the control";
+  EXPECT_EQ(ErrnoInChild(bare, take), EPERM);
+  for (const unsigned long bridge : {0x8940UL, 0x8941UL, 0x8982UL, 0x8983UL, 0x89a0UL, 0x89a1UL})
+    EXPECT_EQ(ErrnoInChild({Plain()}, ask(bridge)), ENOTTY) << bridge;
+}
+
+// A file of the host's that may only be read: its pages in memory are neither to be told nor to be dropped.
+TEST(SeccompLive, PagesOfTheHostsFiles) {
+  const auto read_now = [] {
+    const int fd = open("/proc/self/exe", O_RDONLY);
+    char byte = 0;
+    iovec part{&byte, 1};
+    constexpr int kNow = 8;  // RWF_NOWAIT
+    const ssize_t got = preadv2(fd, &part, 1, 0, kNow);
+    return got < 0 && errno != EAGAIN ? errno : 0;
+  };
+  EXPECT_EQ(ErrnoInChild({}, read_now), 0) << "the control";
+  EXPECT_EQ(ErrnoInChild({Plain()}, read_now), EOPNOTSUPP);
+  const auto drop = [](int fd) {
+    return [=] { return ErrnoOf(syscall(SYS_fadvise64, fd, 0, 0, POSIX_FADV_DONTNEED)); };
+  };
+  EXPECT_EQ(ErrnoInChild({}, drop(-1)), EBADF) << "the control";
+  EXPECT_EQ(ErrnoInChild({Plain()}, drop(-1)), 0) << "never asked";
 }
 
 int SendFd(int channel, int fd) {

@@ -116,11 +116,7 @@ std::uint64_t ResidentPages(std::string_view text) {
   return TakeNumber(text);
 }
 
-std::uint64_t PssKilobytes(std::string_view text) {
-  constexpr std::string_view kKey = "\nPss:";
-  const std::size_t at = text.find(kKey);
-  return at == std::string_view::npos ? 0 : FirstNumber(text.substr(at + kKey.size()));
-}
+std::uint64_t PssKilobytes(std::string_view text) { return TabbedNumber(text, "Pss:"); }
 
 std::uint64_t QueuedBytes(std::string_view line) {
   // "  0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 …": number, local, remote, state, sent:received.
@@ -160,15 +156,34 @@ std::uint64_t PolledAtOnce(std::string_view text) {
   };
   const std::uint64_t first = argument();
   const std::uint64_t second = argument();
+  // One that was stopped and goes on: its registers are those of the call that waits, whichever it was. No filter lets
+  // more files be waited for, and the other numbers that stand there are operations of futex().
+  const auto may_be_poll = [](std::uint64_t files) {
+    constexpr std::uint64_t kMost = 2047;
+    constexpr std::uint64_t kFutexFlags = 0x180;
+    const std::uint64_t operation = files & ~kFutexFlags;
+    return files <= kMost && operation != 0 && operation != 9;
+  };
   switch (call) {
 #ifdef SYS_poll
     case SYS_poll: return second;
     case SYS_select: return first;
 #endif
     case SYS_ppoll: return second;
+    case SYS_restart_syscall: return may_be_poll(second) ? second : 0;
     case SYS_pselect6: return first;
     default: return 0;
   }
+}
+
+std::uint64_t TabbedNumber(std::string_view text, std::string_view key) {
+  while (!text.empty()) {
+    std::string_view line = TakeLine(text);
+    if (!line.starts_with(key)) continue;
+    line.remove_prefix(key.size());
+    return TakeNumber(line);
+  }
+  return 0;
 }
 
 bool IsLock(std::string_view line) {

@@ -48,6 +48,9 @@ std::uint64_t QueuedNetlinkBytes(std::string_view line);
 /// /proc/PID/net/sockstat: the number behind `name` in the line of `protocol` ("TCP", "mem").
 std::uint64_t SocketNumber(std::string_view text, std::string_view protocol, std::string_view name);
 
+/// The number behind `key`, colon included, at the start of a line, as in /proc/PID/status.
+std::uint64_t TabbedNumber(std::string_view text, std::string_view key);
+
 /// /proc/PID/syscall: for how many files the thread waits by poll() or select(), which hold a place for each.
 std::uint64_t PolledAtOnce(std::string_view text);
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace belljar::sys {
@@ -69,6 +70,14 @@ TEST(ProcText, FilesThatAThreadWaitsFor) {
   EXPECT_EQ(PolledAtOnce(call(SYS_ppoll)), 1000U);
   EXPECT_EQ(PolledAtOnce(call(SYS_pselect6)), 2000U);
   EXPECT_EQ(PolledAtOnce(call(SYS_read)), 0U);
+  const auto stopped = [](std::uint64_t second) {
+    return PolledAtOnce(
+        fmt::format("{} 0x7ffe 0x{:x} 0xffffffff 0x0 0x0 0x0 0x7ffe 0x7f20\n", SYS_restart_syscall, second));
+  };
+  EXPECT_EQ(stopped(2047), 2047U) << "of poll(), after a stop";
+  EXPECT_EQ(stopped(400), 400U);
+  for (const std::uint64_t other : {0x89, 0x189, 0x80, 0x180, 0, 9, 2048, 0x7ffe1000})
+    EXPECT_EQ(stopped(other), 0U) << other;
   EXPECT_EQ(PolledAtOnce("running\n"), 0U);
   EXPECT_EQ(PolledAtOnce("-1 0x7ffe 0x7f20"), 0U);
   EXPECT_EQ(PolledAtOnce(""), 0U);

@@ -109,7 +109,22 @@ std::optional<std::string> ProtectedBy(const Access& access, const GrantScene& s
       if (::fnmatch(name.c_str(), rest.c_str() + 1, FNM_PATHNAME) == 0) return name;
     }
   }
+  for (const plan::ProtectedFile& file : scene.kept) {
+    if (sys::IsWithin(access.resolved, file.target)) return file.pattern;
+  }
   return {};
+}
+
+// Not looked for in vain: it means going through the mounts once more.
+std::vector<plan::ProtectedFile> Kept(const Record& record, const Policy& policy) {
+  std::vector<plan::ProtectedFile> kept;
+  const auto may_be = [](const Access& access) { return access.error == EROFS || access.error == EBUSY; };
+  if (std::ranges::none_of(record.accesses, may_be)) return kept;
+  for (const belljar::Mount& mount : policy.files.mounts) {
+    if (mount.access == belljar::Access::kReadWrite)
+      std::ranges::move(plan::FindProtected(policy, mount).present, std::back_inserter(kept));
+  }
+  return kept;
 }
 
 std::string FileRule(const Access& access, bool granted, const GrantScene& scene) {
@@ -242,7 +257,8 @@ void AddDenials(Record record, std::optional<int> exec_failed, const Policy& pol
                          .directory = caller.directory,
                          .home = HomeOf(caller),
                          .can_move_mounts = result.receipt.form != "landlock-only",
-                         .own_network = policy.network.mode == NetworkMode::kNone};
+                         .own_network = policy.network.mode == NetworkMode::kNone,
+                         .kept = Kept(record, policy)};
   if (exec_failed) {
     // The command's own program: it was looked for before anything could be traced.
     record.accesses.push_back({.operation = "exec",

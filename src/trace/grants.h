@@ -12,6 +12,7 @@
 #include <belljar/policy.h>
 #include <belljar/result.h>
 
+#include "plan/protect.h"
 #include "trace/trace_log.h"
 
 namespace belljar::trace {
@@ -23,6 +24,7 @@ struct GrantScene {
   std::string home;             ///< The caller's.
   bool can_move_mounts = true;  ///< False where a mount must have its source as its target (no namespaces).
   bool own_network = true;
+  std::vector<plan::ProtectedFile> kept;  ///< What is read-only in writable mounts, where something was refused so.
 };
 
 /// The mount that would allow an access; nothing where none would, or none should be proposed.

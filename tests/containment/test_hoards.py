@@ -79,6 +79,62 @@ def test_waiting_for_many_files(kind):
     assert result.verdict == "out_of_memory" and "poll() for 131,072 files" in result["message"], result
 
 
+def test_waiting_for_many_files_after_a_stop():
+    """What the kernel tells of a thread then is another call."""
+    control = outside("hoard", "polls", 24)
+    assert control.stdout == "made 24\n", control
+    many = ["--memory", "2G", "--processes", "1000", "--open-files", "4096", "--wall", FAR]
+    result = run_json(*many, *inside("kernel", "hoard", "polls", 24, "stay", "stopped"))
+    assert result.verdict == "out_of_memory" and "poll() for 131,072 files" in result["message"], result
+
+
+CROWD = """
+import os, resource, sys, time
+many = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 16
+read, write = os.pipe()
+for process in range(int(sys.argv[1])):
+    if os.fork() == 0:
+        for i in range(many): os.dup(0)
+        os.write(write, b'x')
+        time.sleep(600)
+for process in range(int(sys.argv[1])): os.read(read, 1)
+print('made', flush=True)
+if sys.argv[2:] != ['leave']: time.sleep(600)
+"""
+
+
+def test_more_descriptors_than_can_be_looked_at():
+    """Timers and the like have one each that no cgroup counts, the host has so many open files, and who looks for locks takes
+    longer the more there are."""
+    words = ["--memory", "2G", "--open-files", "4096", "--wall", FAR, "--", harness.PYTHON, "-c", CROWD]
+    result = run_json(*words, "60")
+    assert result.verdict == "out_of_memory" and "131,072 open descriptors" in result["message"], result
+    control = run_json(*words, "20", "leave")
+    assert control.verdict == "exited" and control["stdout"] == "made\n", control
+
+
+IN_FLIGHT = """
+import array, os, socket, sys, time
+kept = []
+for i in range(int(sys.argv[1])):
+    a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    b.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [a.fileno()]))])
+    b.close()
+    kept.append(a)
+print('made', flush=True)
+if sys.argv[2:] != ['leave']: time.sleep(600)
+"""
+
+
+def test_descriptors_in_flight():
+    """The kernel goes through all of them at each close of a socket, and charges it to nobody."""
+    words = ["--open-files", "4096", "--wall", FAR, "--", harness.PYTHON, "-c", IN_FLIGHT]
+    result = run_json(*words, "2000")
+    assert result.verdict == "out_of_memory" and "1,024 on their way in sockets" in result["message"], result
+    control = run_json(*words, "500", "leave")
+    assert control.verdict == "exited" and control["stdout"] == "made\n", control
+
+
 def test_more_files_than_can_be_waited_for_at_once():
     script = ("import select, resource; resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096)); p = select.poll()\n"
               "import os\nfor i in range(3000): p.register(os.dup(0), select.POLLPRI)\nprint(p.poll(0))")

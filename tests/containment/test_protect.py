@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 
 import pytest
@@ -164,6 +165,133 @@ def test_mistakes_are_told(tmp_path):
 ])
 def test_what_a_pattern_of_the_list_names_is_told_when_it_appears(project, plant, told):
     assert run_json("--rw", f"{project}:/workspace", "--", "/bin/sh", "-c", plant)["appeared"] == told
+
+
+GIT = ["git", "-c", "user.name=a", "-c", "user.email=b", "-c", "protocol.file.allow=always"]
+
+
+def git(directory, *words):
+    return subprocess.run([*GIT, *words], cwd=directory, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def repository(path, *submodules):
+    git(path.parent, "init", "-q", path.name)
+    (path / "file").write_text("x\n")
+    for other, name in submodules:
+        git(path, "submodule", "--quiet", "add", str(other), name)
+    git(path, "add", "-A")
+    done = git(path, "commit", "-qm", "first")
+    assert done.returncode == 0, done
+    return path
+
+
+def layouts(tmp_path):
+    """Ways to lay out a repository, each with where its owner calls git, and what a guest writes for that git to obey."""
+    sub = repository(tmp_path / "sub")
+    own = "[core]\\n\\tfsmonitor = \"touch OWNED; false\"\\n"
+
+    def config(name):
+        return f"printf '{own}'\"$MORE\" >> {name}"
+    def made(name):
+        return repository(tmp_path / name)
+    deep = repository(tmp_path / "deep", (sub, "a/b/c/d/e"))
+    yield "a submodule of many parts", deep, deep, config(".git/modules/a/b/c/d/e/config")
+    linked = repository(tmp_path / "linked", (sub, "lib"))
+    git(linked, "worktree", "add", "-q", "wt")
+    git(linked / "wt", "submodule", "--quiet", "update", "--init")
+    yield "a submodule of a linked worktree", linked, linked / "wt", config(".git/worktrees/wt/modules/lib/config")
+    yield "the common directory of such a one", linked, linked / "wt", (
+        f"git init -q --bare evil; {config('evil/config')}; "
+        "printf %s ../../../../../evil > .git/worktrees/wt/modules/lib/commondir")
+    yield "a linked worktree's name of its repository", linked, linked / "wt", (
+        f"cp -r .git evil; {config('evil/config')}; echo gitdir: ../evil > wt/.git")
+    moved = repository(tmp_path / "moved", (sub, "lib"))
+    yield "a submodule's name of its repository", moved, moved, (
+        f"cp -r .git/modules/lib evil; git config -f evil/config core.worktree ../lib; {config('evil/config')}; "
+        "echo gitdir: ../evil > lib/.git")
+    fresh = made("fresh")
+    yield "a repository put into the index", fresh, fresh, (
+        "git init -q new; cd new; git commit -q --allow-empty -m x; cd ..; git add new 2>/dev/null; "
+        f"{config('new/.git/config')}")
+    bare = tmp_path / "bare"
+    git(tmp_path, "init", "-q", "bare")
+    os.rename(bare / ".git", tmp_path / "repo")
+    os.rename(tmp_path / "repo", bare / ".repo")
+    (bare / ".git").write_text("gitdir: ./.repo\n")
+    yield "where a .git file leads", bare, bare, config(".repo/config")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    yield "a directory laid out as a repository", empty, empty, (
+        "mkdir -p objects refs; echo ref: refs/heads/m > HEAD; MORE='\\trepositoryformatversion = 0\\n\\tworktree = .\\n\\tbare = false\\n'; " + config("config"))
+    includes = made("includes")
+    (includes / "shared").write_text("")
+    git(includes, "config", "include.path", "../shared")
+    yield "an included file", includes, includes, config("shared")
+    hooks = made("hooks")
+    (hooks / "tools").mkdir()
+    (hooks / "tools/post-index-change").write_text("#!/bin/sh\n")
+    (hooks / "tools/post-index-change").chmod(0o755)
+    git(hooks, "config", "core.hooksPath", "tools")
+    yield "where core.hooksPath leads", hooks, hooks, "echo touch OWNED >> tools/post-index-change; touch file"
+
+
+def test_layouts_of_repositories(tmp_path):
+    """Whatever git on the host would obey stays as it is, or is told; the control is what git then does."""
+    identity = ["--env", "GIT_AUTHOR_NAME=a", "--env", "GIT_AUTHOR_EMAIL=b", "--env", "GIT_COMMITTER_NAME=a", "--env", "GIT_COMMITTER_EMAIL=b"]
+
+    def owned():
+        found = [str(path) for path in tmp_path.rglob("OWNED")]
+        for path in found:
+            os.unlink(path)
+        return found
+    tried = 0
+    for name, mount, called, attack in layouts(tmp_path):
+        kept = tmp_path / "kept"
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(mount, kept, symlinks=True)
+        words = ["--rw", f"{mount}:{mount}", "--workdir", str(mount), *identity]
+        result = run_json(*words, "--", "/bin/sh", "-c", attack)
+        git(called, "status")
+        if owned() and not result["appeared"]:
+            raise Escape(f"{name}: git obeyed, and nothing was told: {result}")
+        shutil.rmtree(mount)
+        shutil.copytree(kept, mount, symlinks=True)
+        run_json(*words, "--unprotect", "all", "--", "/bin/sh", "-c", attack)
+        git(called, "status")
+        assert owned(), f"{name}: the control"
+        shutil.rmtree(mount)
+        shutil.copytree(kept, mount, symlinks=True)
+        tried += 1
+    assert tried == 10
+
+
+def test_a_repository_that_two_mounts_show(tmp_path):
+    root = repository(tmp_path / "p")
+    write = "for d in /b /a/p; do echo planted >> $d/.git/config; done"
+    words = ["--rw", f"{tmp_path}:/a", "--rw", f"{root}:/b", "--", "/bin/sh", "-c", write]
+    run_json(*words)
+    if "planted" in (root / ".git/config").read_text():
+        raise Escape("by the outer mount")
+    run_json("--unprotect", "all", *words)
+    assert (root / ".git/config").read_text().count("planted") == 2, "the control"
+
+
+def test_any_depth(tmp_path):
+    for name in (".env", "a/.env", "a/b/.env"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("mine\n")
+    write = "for f in .env a/.env a/b/.env; do echo planted > $f; done; mkdir c; echo x > c/.env"
+    result = run_json("--rw", f"{tmp_path}:/w", "--workdir", "/w", "--protect", "**/.env", "--", "/bin/sh", "-c", write)
+    assert {(tmp_path / name).read_text() for name in (".env", "a/.env", "a/b/.env")} == {"mine\n"}, result
+    assert result["appeared"] == ["/w/c/.env"]
+
+
+def test_hooks_among_what_has_to_be_written_are_refused(tmp_path):
+    root = repository(tmp_path / "r")
+    git(root, "config", "core.hooksPath", ".")
+    result = run_json("--rw", root, "--", "/bin/true")
+    assert result.verdict == "refused" and "--unprotect .git/hooks" in result["message"], result
+    assert run_json("--rw", root, "--unprotect", ".git/hooks", "--", "/bin/true").verdict == "exited"
 
 
 def test_a_repository_by_a_file_is_told(tmp_path):

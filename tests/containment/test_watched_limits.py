@@ -80,6 +80,14 @@ def test_memory_of_a_process_without_its_first_thread(form):
 
 
 @forms
+def test_a_child_that_has_its_parents_memory_is_not_counted_twice(form):
+    code = ("import subprocess\nheld = bytearray(b'x') * (170 << 20)\n"
+            "for i in range(300): subprocess.run(['/bin/true'])\nprint('fine', len(held))")
+    result = run_form(form, "--memory", "300M", "--wall", "100s", "--", PYTHON, "-c", code)
+    assert result["verdict"] == "exited" and result["stdout"].startswith("fine"), result
+
+
+@forms
 @pytest.mark.parametrize("way", ["plain", "undumpable"])
 def test_locks_of_a_process_that_hides(form, way):
     result = run_form(form, "--memory", "64M", "--wall", "100s", "--", PYTHON, "-c", LOCKS, way)

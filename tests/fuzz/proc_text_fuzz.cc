@@ -27,6 +27,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)sys::CpuTicks(text);
   (void)sys::SocketNumber(text, "TCP", "mem");
   (void)sys::PolledAtOnce(text);
-  Require(sys::ParentPid(text) >= 0, "no group of processes", text);
+  Require(sys::ParentPid(text) >= 0, "no group of processes", std::string(text));
   return 0;
 }

@@ -2,7 +2,7 @@
 // it takes. Says "made N" or "refused N errno E", N being the megabytes; with a third argument it stays with what it
 // made.
 //
-//   hoard KIND MEGABYTES [stay [WAY]]    WAY: undumpable, leader-ended, own-files, maker-ended, crowded
+//   hoard KIND MEGABYTES [stay [WAY]]    WAY: undumpable, leader-ended, own-files, maker-ended, crowded, stopped
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -41,6 +41,7 @@ enum { kMiB = 1 << 20, kMostProcesses = 200 };
 static long long made;  // bytes
 static long long wanted;
 static int serial;  // of names
+static int gets_stopped;
 static char block[60000];
 
 static char* new_name(void) {
@@ -187,7 +188,23 @@ static int start_waiting(void* (*wait)(void*)) {
   made += kWaitedFor * kBytesPerWait;
   return 0;
 }
-static int take_polls(void) { return start_waiting(wait_for_many); }
+// The kernel tells of a thread that was stopped that it goes on with another call. Some at a time, as it can be looked
+// at before.
+static int take_polls(void) {
+  if (start_waiting(wait_for_many) != 0) return -1;
+  if (!gets_stopped || ++serial % 16 != 0) return 0;
+  usleep(1000);
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    kill(parent, SIGSTOP);
+    usleep(1000);
+    kill(parent, SIGCONT);
+    _exit(0);
+  }
+  waitpid(child, NULL, 0);
+  return 0;
+}
 static int take_selects(void) { return start_waiting(select_many); }
 
 static int take_corked(void) {
@@ -494,6 +511,7 @@ static void hoard_by(const char* way) {
     if (fork() != 0) keep_a_crowd();
     if (fork() != 0) pause();
   }
+  gets_stopped = strcmp(way, "stopped") == 0;
   hoard(NULL);
 }
 
