@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMostEntries = 10'000;    // Of one directory.
 constexpr std::size_t kMostPlaces = 16'384;     // Visited, all kinds together.
+constexpr std::size_t kMostNames = 262'144;     // Listed, all directories together.
 constexpr std::size_t kMostBytes = 256U << 20;  // Read, all files together: an index has some 100 bytes for a file.
 constexpr std::size_t kSmallFile = 1U << 20;
 
@@ -142,8 +143,11 @@ class Walk {
   std::vector<std::string> List(const std::string& directory) {
     if (sys::Status(directory).kind != sys::FileKind::kDirectory) return {};
     auto names = sys::ListDirectory(directory, kMostEntries);
-    if (!names) Note(places_.unsearched, directory);
-    return std::move(names).value_or(std::vector<std::string>());
+    if (!names || (listed_ += names->size()) > kMostNames) {
+      Note(places_.unsearched, directory);
+      return {};
+    }
+    return std::move(*names);
   }
 
   void Index(const std::string& directory, const std::string& tree, bool sha256) {
@@ -185,6 +189,7 @@ class Walk {
   std::set<std::pair<Kind, std::string>> seen_;
   std::vector<Step> waiting_;
   std::size_t read_ = 0;
+  std::size_t listed_ = 0;
   GitPlaces places_;
 };
 
