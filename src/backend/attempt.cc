@@ -82,7 +82,7 @@ std::optional<Expected<Attempt>> RunWarm(Pool& pool, const RunRequest& run, cons
       {.policy = run.policy, .facts = facts, .caller = run.caller, .argv = run.argv, .run_id = {}});
   // A mistake is told by the ordinary way, in its own words.
   if (!command || command->block.empty()) return std::nullopt;
-  std::unique_ptr<Prepared> prepared = pool.Take(run.policy, facts);
+  std::unique_ptr<Prepared> prepared = pool.Take(run.policy, facts, run.caller.Variable("HOME").value_or(""));
   if (!prepared) return std::nullopt;
   std::optional<launch::Sandbox>& sandbox = prepared->sandbox;
   // It may have died while it waited, as when the host ran out of memory.

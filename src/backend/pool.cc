@@ -99,7 +99,7 @@ Pool::Shape& Pool::Find(const Policy& policy, const sys::HostFacts& facts) {
   return shape;
 }
 
-std::unique_ptr<Prepared> Pool::Take(const Policy& policy, const sys::HostFacts& facts) {
+std::unique_ptr<Prepared> Pool::Take(const Policy& policy, const sys::HostFacts& facts, const std::string& home) {
   std::unique_ptr<Prepared> taken;
   bool hurry = false;
   {
@@ -118,7 +118,7 @@ std::unique_ptr<Prepared> Pool::Take(const Policy& policy, const sys::HostFacts&
   // While others are ready the next one is made when this run is over (Retire): not beside it, where it would slow it.
   if (hurry) work_.notify_one();
   const bool stale = taken && (LookAtSources(policy, taken->plan) != taken->sources ||
-                               (taken->plan.protects && plan::FindGuarded(policy) != taken->plan.guarded) ||
+                               (taken->plan.protects && plan::FindGuarded(policy, home) != taken->plan.guarded) ||
                                (taken->plan.hidden && !plan::IsAsBefore(*taken->plan.hidden)));
   if (stale) {
     Retire(std::move(taken));

@@ -46,7 +46,7 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   /// A ready sandbox for the policy, or nothing. Either way the pool learns that there is demand.
-  std::unique_ptr<Prepared> Take(const Policy& policy, const sys::HostFacts& facts);
+  std::unique_ptr<Prepared> Take(const Policy& policy, const sys::HostFacts& facts, const std::string& home);
   /// Ends a used sandbox off the caller's path.
   void Retire(std::unique_ptr<Prepared> used);
   /// Blocks until `count` sandboxes (at most all that the pool keeps) are ready for the policy, or one could not be

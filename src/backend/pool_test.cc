@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -188,6 +189,26 @@ TEST_F(Warm, WhatAPatternHidesIsThatOfTheRun) {
   ::rmdir(path);
 }
 
+// What ~ stands for in git's configuration the pool does not know, which is each caller's own.
+TEST_F(Warm, TheHomeOfItsCallerCounts) {
+  char path[] = "/tmp/belljar-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(path), nullptr);
+  const std::filesystem::path project(path);
+  std::filesystem::create_directories(project / ".git");
+  std::ofstream(project / ".git/config") << "[include]\npath = ~/shared\n";
+  std::ofstream(project / "shared") << "";
+  const Policy policy = Policy().ReadWrite(project, "/workspace");
+  ASSERT_TRUE(engine_->Prepare(policy, 1));
+  const std::vector<std::string> write = {"/bin/sh", "-c", "echo x > shared"};
+  Caller caller = Caller::OfThisProcess();
+  caller.Set("HOME", "/elsewhere");
+  EXPECT_EQ(engine_->Run(policy, write, {.caller = caller})->exit_code, 0) << "the control";
+  ASSERT_TRUE(engine_->Prepare(policy, 1));
+  caller.Set("HOME", project.native());
+  EXPECT_EQ(engine_->Run(policy, write, {.caller = caller})->exit_code, 2);
+  std::filesystem::remove_all(project);
+}
+
 TEST_F(Warm, OneThatDiedIsReplacedByACold) {
   const std::size_t before = Children();
   ASSERT_GT(before, 0U);
@@ -239,7 +260,7 @@ TEST(Pool, MakesRoomForWhatIsAskedFor) {
   const Policy second = Policy().Memory("256M");
   if (const auto ready = pool.Fill(first, facts, 2); !ready) GTEST_SKIP() << ready.error().Text();
   ASSERT_TRUE(pool.Fill(second, facts, 2));
-  for (int i = 0; i < 2; ++i) EXPECT_NE(pool.Take(second, facts), nullptr);
+  for (int i = 0; i < 2; ++i) EXPECT_NE(pool.Take(second, facts, ""), nullptr);
 }
 
 TEST(Pool, TwoWhoWantAllOfItBothGetIt) {
@@ -267,7 +288,7 @@ TEST(Pool, AFailureThatPassesIsForgotten) {
   const auto failed = pool.Fill(hot, facts, 1);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ASSERT_FALSE(failed);
-  EXPECT_TRUE(WaitUntil([&] { return pool.Take(hot, facts) != nullptr; }));
+  EXPECT_TRUE(WaitUntil([&] { return pool.Take(hot, facts, "") != nullptr; }));
 }
 
 TEST(Prepare, NamesTheStepThatFailed) {

@@ -57,6 +57,10 @@ TEST(JsonWriter, IndentsWhenAsked) {
 TEST(JsonWriter, EscapesWhatJsonForbids) {
   EXPECT_EQ(StringOf("a\"b\\c\n\r\t"), R"("a\"b\\c\n\r\t")");
   EXPECT_EQ(StringOf(std::string_view("\0\x1b\x7f", 3)), "\"\\u0000\\u001b\\u007f\"");
+  // A terminal that shows the JSON would obey these too.
+  EXPECT_EQ(StringOf("\u009b31m\u0080\u009f\u00a0"), "\"\\u009b31m\\u0080\\u009f\u00a0\"");
+  EXPECT_EQ(StringOf("\u202e\u2066\u200f\u061c\u2028"), "\"\\u202e\\u2066\\u200f\\u061c\\u2028\"");
+  EXPECT_EQ(StringOf("\u2022\u2026\u20ac\U0001f600"), "\"\u2022\u2026\u20ac\U0001f600\"");
 }
 
 struct Utf8Case {

@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstring>
 #include <future>
+#include <span>
 #include <system_error>
 #include <thread>
 
@@ -22,6 +23,7 @@
 #include "launcher/protocol.h"
 #include "sys/pipe.h"
 #include "sys/process.h"
+#include "sys/receive_message.h"
 #include "sys/sealed_file.h"
 #include "sys/send_descriptors.h"
 
@@ -114,16 +116,9 @@ pid_t SpawnLauncher(Boot& boot) {
 
 // Waits, without a bound: both ends are ours, and that one of them dies is seen.
 bool Receive(int socket, Answer& answer, base::UniqueFd* fd) {
-  iovec part{&answer, sizeof answer};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  ssize_t got = 0;
-  while ((got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
-  }
+  const ssize_t got = sys::ReceiveMessage(socket, std::as_writable_bytes(std::span(&answer, 1)), control, 0, message);
   if (const cmsghdr* head = CMSG_FIRSTHDR(&message);
       got > 0 && fd != nullptr && head != nullptr && head->cmsg_type == SCM_RIGHTS) {
     int number = -1;

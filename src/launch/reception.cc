@@ -3,8 +3,10 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <cerrno>
 #include <cstring>
+#include <span>
+
+#include "sys/receive_message.h"
 
 namespace belljar::launch {
 namespace {
@@ -23,15 +25,9 @@ void TakeDescriptors(const cmsghdr& head, base::UniqueFd& fd) {
 
 Reception ReceiveReport(int socket, Received& received) {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(ucred))> control{};
-  iovec part{&received.report, sizeof received.report};
   msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  ssize_t got = 0;
-  while ((got = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
-  }
+  const ssize_t got = sys::ReceiveMessage(socket, std::as_writable_bytes(std::span(&received.report, 1)), control,
+                                          MSG_DONTWAIT, message);
   if (got < 0) return Reception::kNothing;
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
     if (head->cmsg_level != SOL_SOCKET) continue;

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "plan/bounds.h"
 #include "sys/files.h"
 #include "sys/proc_text.h"
 #include "sys/process.h"
@@ -30,9 +31,6 @@ constexpr std::uint64_t kMostPolled = 65'536;  // A host of 512 MiB lets one use
 // All that one user namespace may have is 8,192, but each descriptor of an instance tells of all of them again, and the
 // kernel takes 2 µs for each.
 constexpr std::uint64_t kMostMarks = 16 * 8192;
-// As many as default limits allow. To look at each takes half a second, and what one has in the kernel is 33 MB for
-// all.
-constexpr std::uint64_t kMostOpen = 131'072;
 constexpr std::uint64_t kMostInFlight = 1'024;
 constexpr std::uint64_t kListNs = 300'000'000;  // For one list of sockets.
 constexpr std::uint64_t kLookNs = 5'000'000;    // At open files, at one look.
@@ -116,7 +114,7 @@ std::uint64_t MostOrphans() {
 
 bool TooMany(const Uncounted& found) {
   return found.locks > kMostLocks || found.polled > kMostPolled || found.marks > kMostMarks ||
-         found.waited_for > kMostWaitedFor || found.open > kMostOpen || found.in_flight > kMostInFlight;
+         found.waited_for > kMostWaitedFor || found.open > plan::kMostOpen || found.in_flight > kMostInFlight;
 }
 
 // How many descriptors a process has. Where the kernel does not say (before Linux 6.2), half as many as it has room
@@ -192,7 +190,7 @@ bool UncountedWatch::SweepThreads(pid_t pid, std::uint64_t deadline) {
   for (const pid_t thread : threads) {
     if (thread <= swept_thread_) continue;
     const auto call = sys::ReadSmallFile(fmt::format("{}{}/syscall", tasks, thread), 256);
-    if (call) found_.waited_for += sys::PolledAtOnce(*call);
+    if (call) found_.waited_for += sys::PolledAtOnce(*call, plan::kMostPolledByThread);
     swept_thread_ = thread;
     if (TooMany(found_) || sys::NowNs() >= deadline) return false;
   }
@@ -248,7 +246,7 @@ bool UncountedWatch::LookAtFiles(std::uint64_t now, Uncounted& seen) {
   // may have very many files open, or such as take long to describe: some now and others at the next look. SECURITY:
   // all that were there at the start are seen before the next sweep begins, whoever comes and goes meanwhile.
   std::vector<pid_t> tree = PidsOfGuest(init_, above_);
-  if (most_open_ > kMostOpen) {
+  if (most_open_ > plan::kMostOpen) {
     for (const pid_t pid : tree) seen.open += OpenFiles(pid);
   }
   if (unswept_.empty()) {

@@ -83,6 +83,7 @@ struct CompiledPlan {
   sys::CgroupEntry cgroup_entry = sys::CgroupEntry::kClone;
   std::vector<IdMap> id_maps;          ///< In the slots behind the cgroup's.
   bool protects = false;               ///< There is a writable mount.
+  std::string home;                    ///< The caller's.
   std::vector<Guarded> guarded;        ///< Protected in it; sorted.
   std::optional<HiddenNames> hidden;   ///< None where files.hide has no patterns.
   std::vector<std::string> held;       ///< Paths of the host on the way to those, and to mounts inside others.

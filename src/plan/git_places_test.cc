@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/git_text.h"
+#include "plan/scratch_tree.h"
 
 namespace belljar::plan {
 namespace {
@@ -38,22 +39,19 @@ TEST(GitText, WhatIsNoConfiguration) {
 }
 
 // As git writes them: each with a submodule and files before and after it.
-class AnIndex : public ::testing::TestWithParam<const char*> {};
+class AnIndex : public ::testing::TestWithParam<const char*>, protected ScratchTree {};
 
 TEST_P(AnIndex, ItsLinks) {
-  char path[] = "/tmp/belljar-test-XXXXXX";
-  ASSERT_NE(::mkdtemp(path), nullptr);
+  const bool sha256 = GetParam() == std::string_view("sha256");
   const std::string make = fmt::format(
       "cd {} && git init -q {} . && mkdir -p d/lib && touch a d/a-long-name-of-a-file d/lib2 z && git add . && "
-      "git update-index --add --cacheinfo 160000,$(git hash-object -w --stdin </dev/null),d/lib && "
-      "git add -N -- d/lib2 && {}",
-      path, std::string(GetParam()).ends_with("sha256") ? "--object-format=sha256" : "",
-      std::string(GetParam()).ends_with("sha256") ? "true" : fmt::format("git update-index {}", GetParam()));
+      "git update-index --add --cacheinfo 160000,$(git hash-object -w --stdin </dev/null),d/lib && {}",
+      root_.native(), sha256 ? "--object-format=sha256" : "",
+      sha256 ? "true" : fmt::format("git update-index {}", GetParam()));
   ASSERT_EQ(std::system(make.c_str()), 0);  // NOLINT(cert-env33-c,concurrency-mt-unsafe): our own words
-  const auto found = FindGitPlaces(path, "");
-  EXPECT_TRUE(found.dots.contains("d/lib/.git")) << GetParam();
+  const GitPlaces found = FindGitPlaces(root_, "");
+  EXPECT_EQ(found.dots, Names{"d/lib/.git"}) << GetParam();
   EXPECT_TRUE(found.unsearched.empty());
-  fs::remove_all(path);
 }
 
 INSTANTIATE_TEST_SUITE_P(OfEachKind, AnIndex,
@@ -67,21 +65,9 @@ TEST(GitText, WhatIsNoIndex) {
   EXPECT_FALSE(GitLinks(std::string("DIRC\0\0\0\5\0\0\0\0", 12), false)) << "one of a later git";
 }
 
-class Places : public ::testing::Test {
+class Places : public ::testing::Test, protected ScratchTree {
  protected:
-  void SetUp() override {
-    char path[] = "/tmp/belljar-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(path), nullptr);
-    root_ = path;
-  }
-  void TearDown() override { fs::remove_all(root_); }
-  void Write(const std::string& name, const std::string& text = "x") const {
-    fs::create_directories((root_ / name).parent_path());
-    std::ofstream(root_ / name) << text;
-  }
   GitPlaces Find() const { return FindGitPlaces(root_, "/home/somebody"); }
-
-  fs::path root_;
 };
 
 TEST_F(Places, NothingWhereThereIsNone) {

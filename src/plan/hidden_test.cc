@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/pattern.h"
+#include "plan/scratch_tree.h"
 
 namespace belljar::plan {
 namespace {
@@ -17,26 +18,20 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-class Hidden : public testing::Test {
+class Hidden : public ::testing::Test, protected ScratchTree {
  protected:
   void SetUp() override {
-    char path[] = "/tmp/belljar-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(path), nullptr);
-    root_ = path;
     for (const char* name : {".env", "a/.env", "a/b/.env", "a/b/env", "keys/1.pem", "keys/2.pem", "keys/1.pub", "x*y",
                              "a[1]", "a1", "other/.env"}) {
-      fs::create_directories((root_ / name).parent_path());
-      std::ofstream(root_ / name) << "x";
+      Write(name);
     }
     fs::create_directory_symlink(root_ / "a", root_ / "link");
   }
-  void TearDown() override { fs::remove_all(root_); }
   Names Find(const std::string& pattern) const {
     auto found = FindHidden(pattern, {{"/usr", "/usr"}, {root_, "/data/in"}, {root_ / "other", "/data/in/a/b"}}, {});
     EXPECT_TRUE(found) << found.error().error.Text();
     return found ? *found : Names{};
   }
-  fs::path root_;
 };
 
 TEST_F(Hidden, PartsOfAPattern) {
@@ -90,7 +85,7 @@ TEST_F(Hidden, WhatCameLaterIsNoticed) {
   HiddenNames hidden{.patterns = {"/data/**/.env"}, .trees = {{root_, "/data"}}};
   hidden.found = *FindHidden(hidden.patterns[0], hidden.trees, {});
   EXPECT_TRUE(IsAsBefore(hidden));
-  std::ofstream(root_ / "keys/.env") << "x";
+  Write("keys/.env");
   EXPECT_FALSE(IsAsBefore(hidden));
 }
 

@@ -68,7 +68,7 @@ void FileView::HoldFast(const Mount& outer, std::string_view target, int slot) {
 
 // SECURITY: before mounts that lie inside this one, which are the policy's own word about a place in it.
 std::expected<void, CompileError> FileView::Protect(const Mount& mount, int slot) {
-  const ProtectedFiles files = FindProtected(draft_.request.policy, mount);
+  const ProtectedFiles files = FindProtected(draft_.request.policy, mount, draft_.out.home);
   const auto refuse = [](const std::vector<ProtectedFile>& those, std::string why) {
     constexpr std::size_t kMostTold = 3;
     std::set<std::string> patterns;
@@ -81,8 +81,8 @@ std::expected<void, CompileError> FileView::Protect(const Mount& mount, int slot
   if (!files.links.empty()) {
     return refuse(files.links, "it is a link, which a guest that may write the directory could replace");
   }
-  if (!files.shared.empty()) {
-    return refuse(files.shared, "git takes hooks from there (core.hooksPath), and a guest has to write in it");
+  if (!files.mixed.empty()) {
+    return refuse(files.mixed, "git takes hooks from there (core.hooksPath), and a guest has to write in it");
   }
   if (!files.unsearched.empty()) {
     return refuse(files.unsearched, "it holds too many names to look through, or can't be read");
@@ -112,6 +112,7 @@ std::expected<void, CompileError> FileView::Protect(const Mount& mount, int slot
 
 std::expected<void, CompileError> FileView::Mounts() {
   const Policy& policy = draft_.request.policy;
+  draft_.out.home = draft_.request.caller.Variable("HOME").value_or("");
   for (const Brought& brought : draft_.program.brought) {
     BindTree(brought.path, brought.path, kReadOnlyTree, sys::LinkStatus(brought.path).kind, Reach::kGuarded);
   }

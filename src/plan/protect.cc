@@ -1,7 +1,6 @@
 #include "plan/protect.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <set>
@@ -27,7 +26,8 @@ constexpr std::string_view kGitHooks = ".git/hooks";
 
 class Finder {
  public:
-  Finder(const Policy& policy, const Mount& mount) : policy_(policy), mount_(mount) {}
+  Finder(const Policy& policy, const Mount& mount, const std::string& home)
+      : policy_(policy), mount_(mount), home_(home) {}
 
   ProtectedFiles Find() {
     const std::vector<std::string> patterns = policy::ProtectedNames(policy_);
@@ -57,8 +57,7 @@ class Finder {
 
   // Names of the list in .git count wherever git on the host, called in the mount, takes the same from.
   void FollowGit(const std::vector<std::string>& patterns) {
-    const char* home = std::getenv("HOME");
-    const GitPlaces git = FindGitPlaces(mount_.source, home == nullptr ? "" : home);
+    const GitPlaces git = FindGitPlaces(mount_.source, home_);
     for (const std::string& pattern : patterns) {
       if (pattern == kGit) {
         for (const std::string& dot : git.dots) Name(At(dot, pattern));
@@ -150,12 +149,13 @@ class Finder {
     if (odd.status.kind == sys::FileKind::kSymlink) return Add(found_.links, odd);
     if (odd.name != file.name || file.status.kind == sys::FileKind::kAbsent) return;
     const bool whole = !file.name.empty() && (file.status.kind != sys::FileKind::kDirectory || !HoldsNamed(file.name));
-    if (!whole && &from == &led_to_) return Add(found_.shared, file);
+    if (!whole && &from == &led_to_) return Add(found_.mixed, file);
     if (whole && sorted_.insert(file.name).second) Add(found_.present, file);
   }
 
   const Policy& policy_;
   const Mount& mount_;
+  const std::string& home_;
   std::size_t looked_ = 0;
   std::vector<ProtectedFile> named_;
   std::vector<ProtectedFile> led_to_;  // By git's configuration, which says what is in them.
@@ -182,7 +182,9 @@ std::vector<Mount> ShownBy(const Mount& mount, const Policy& policy) {
   return shown;
 }
 
-ProtectedFiles FindProtected(const Policy& policy, const Mount& mount) { return Finder(policy, mount).Find(); }
+ProtectedFiles FindProtected(const Policy& policy, const Mount& mount, const std::string& home) {
+  return Finder(policy, mount, home).Find();
+}
 
 OtherNames FindOtherNames(const ProtectedFile& file) {
   namespace fs = std::filesystem;
@@ -199,12 +201,12 @@ OtherNames FindOtherNames(const ProtectedFile& file) {
   return error ? OtherNames::kUnsearched : OtherNames::kNone;
 }
 
-std::vector<Guarded> FindGuarded(const Policy& policy) {
+std::vector<Guarded> FindGuarded(const Policy& policy, const std::string& home) {
   std::vector<Guarded> all;
   for (const Mount& mount : policy.files.mounts) {
     for (const Mount& shown : ShownBy(mount, policy)) {
-      const ProtectedFiles found = FindProtected(policy, shown);
-      for (const auto* files : {&found.present, &found.links, &found.shared, &found.unsearched}) {
+      const ProtectedFiles found = FindProtected(policy, shown, home);
+      for (const auto* files : {&found.present, &found.links, &found.mixed, &found.unsearched}) {
         for (const ProtectedFile& file : *files) {
           all.push_back({file.target, file.source, file.status.device, file.status.inode});
         }
@@ -223,7 +225,7 @@ std::vector<std::string> FindAppeared(const Policy& policy, const CompiledPlan& 
   const auto kept = [&](const Guarded& file) { return file.target != uncovered; };
   std::vector<Guarded> guarded;
   std::ranges::copy_if(plan.guarded, std::back_inserter(guarded), kept);
-  std::ranges::set_difference(FindGuarded(policy), guarded, std::back_inserter(missing));
+  std::ranges::set_difference(FindGuarded(policy, plan.home), guarded, std::back_inserter(missing));
   for (Guarded& file : missing) paths.push_back(std::move(file.target));
   const auto depth = [](const std::string& path) { return std::ranges::count(path, '/'); };
   while (paths.size() > kMostTold) {

@@ -24,7 +24,7 @@ struct ProtectedFile {
 struct ProtectedFiles {
   std::vector<ProtectedFile> present;
   std::vector<ProtectedFile> links;       ///< A link, there or on the way: not to be mounted on, so it can be replaced.
-  std::vector<ProtectedFile> shared;      ///< What git takes hooks from, with more in it than can be kept.
+  std::vector<ProtectedFile> mixed;       ///< What git takes hooks from, with more in it than can be kept.
   std::vector<ProtectedFile> unsearched;  ///< Directories that hold too much, or can't be read, to look for a pattern.
 };
 
@@ -32,8 +32,9 @@ struct ProtectedFiles {
 /// are kept there too. Nothing for any other mount.
 std::vector<Mount> ShownBy(const Mount& mount, const Policy& policy);
 
-/// Of one of them. Names that lie in another mount of the policy are that one's.
-ProtectedFiles FindProtected(const Policy& policy, const Mount& mount);
+/// Of one of them. Names that lie in another mount of the policy are that one's. `home` is the caller's, for which ~
+/// stands in configurations.
+ProtectedFiles FindProtected(const Policy& policy, const Mount& mount, const std::string& home);
 
 /// Whether a protected file, or one in a protected directory, has another name by which a guest may reach it.
 enum class OtherNames : std::uint8_t {
@@ -44,7 +45,7 @@ enum class OtherNames : std::uint8_t {
 OtherNames FindOtherNames(const ProtectedFile& file);
 
 /// What of all that is protected in the policy's writable mounts is there now, whether or not it can be; sorted.
-std::vector<Guarded> FindGuarded(const Policy& policy);
+std::vector<Guarded> FindGuarded(const Policy& policy, const std::string& home);
 
 /// Paths inside of what should be guarded and is not, or is another file than the plan has guarded; and `uncovered`,
 /// whose cover was taken away: who renames another file to it may not be done yet. Very many are told by the

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "plan/scratch_tree.h"
 #include "policy/protect.h"
 
 namespace belljar::plan {
@@ -16,19 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-class Protecting : public ::testing::Test {
+class Protecting : public ::testing::Test, protected ScratchTree {
  protected:
-  void SetUp() override {
-    char path[] = "/tmp/belljar-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(path), nullptr);
-    root_ = path;
+  ProtectedFiles Find(const Policy& policy) const {
+    return FindProtected(policy, policy.files.mounts.front(), "/home/somebody");
   }
-  void TearDown() override { fs::remove_all(root_); }
-  void Write(const std::string& name) const {
-    fs::create_directories((root_ / name).parent_path());
-    std::ofstream(root_ / name) << "x";
-  }
-  ProtectedFiles Find(const Policy& policy) const { return FindProtected(policy, policy.files.mounts.front()); }
   Policy Mounted() const { return Policy().ReadWrite(root_, "/workspace"); }
   static Names NamesOf(const std::vector<ProtectedFile>& files) {
     Names names;
@@ -38,8 +31,6 @@ class Protecting : public ::testing::Test {
   static bool Has(const std::vector<ProtectedFile>& files, const std::string& name) {
     return std::ranges::find(files, name, &ProtectedFile::name) != files.end();
   }
-
-  fs::path root_;
 };
 
 TEST_F(Protecting, ARepositorysHooksAndSettings) {
@@ -66,7 +57,7 @@ TEST_F(Protecting, SubmodulesOfSeveralParts) {
 
 TEST_F(Protecting, WhatIsMadeInThePlaceOfAFileIsTold) {
   Write(".config");
-  const CompiledPlan before{.protects = true, .guarded = FindGuarded(Mounted())};
+  const CompiledPlan before{.protects = true, .guarded = FindGuarded(Mounted(), "")};
   fs::remove(root_ / ".config");
   Write(".config/fish/config.fish");
   EXPECT_EQ(FindAppeared(Mounted(), before), Names{"/workspace/.config/fish"});
@@ -75,7 +66,7 @@ TEST_F(Protecting, WhatIsMadeInThePlaceOfAFileIsTold) {
 // Whatever makes it one: a name of the list, of one of its patterns, another file in its place.
 TEST_F(Protecting, WhatAppearedIsToldByAllNamesOfTheList) {
   Write(".git/config");
-  const CompiledPlan before{.protects = true, .guarded = FindGuarded(Mounted())};
+  const CompiledPlan before{.protects = true, .guarded = FindGuarded(Mounted(), "")};
   EXPECT_TRUE(FindAppeared(Mounted(), before).empty());
   EXPECT_EQ(FindAppeared(Mounted(), before, "/workspace/.git/config"), Names{"/workspace/.git/config"})
       << "whoever takes its cover away may not be done yet";
@@ -107,7 +98,7 @@ TEST_F(Protecting, TooMuchToLookThroughIsTold) {
 
 // A guest may make as many as it likes, and is not to be waited for.
 TEST_F(Protecting, VeryManyAreToldByTheirDirectories) {
-  const CompiledPlan before{.protects = true, .guarded = FindGuarded(Mounted())};
+  const CompiledPlan before{.protects = true, .guarded = FindGuarded(Mounted(), "")};
   Write(".envrc");
   for (int i = 0; i < 2'000; ++i) Write(fmt::format(".git/modules/{}/sub{}/config", i % 20, i));
   const std::vector<std::string> told = FindAppeared(Mounted(), before);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "plan/bounds.h"
 #include "plan/sections.h"
 
 namespace belljar::plan {
@@ -15,11 +16,9 @@ namespace {
 // sends one more. With this limit a guest leaves some to programs that have the customary 1024.
 constexpr std::uint64_t kMostShared = 512;
 
-// What a thread may wait for at once (profiles/kernel.seccomp), and what the kernel keeps for it at most. Who looks at
-// the threads (launch/uncounted.cc) does not see all that wait: not one that was just woken, for one.
-constexpr std::uint64_t kMostPolled = 2047;
+// What the kernel keeps at most for each file that a thread waits for. Who looks at the threads (launch/uncounted.cc)
+// does not see all that wait: not one that was just woken, for one.
 constexpr double kBytesPerPolledFile = 200;
-constexpr double kMostOpen = 131'072;            // All processes together (launch/uncounted.cc).
 constexpr double kBytesPerDescriptor = 256;      // Of a timer or an instance of epoll.
 constexpr double kBytesPerMessage = 144 * 1024;  // What a thread has in the kernel that waits to send it.
 
@@ -192,8 +191,8 @@ std::string Writer::MemoryGap() const {
   // Both unlimited is more than fits, so in floating point.
   const belljar::Limits& limits = draft_.request.policy.limits;
   const double threads = static_cast<double>(limits.processes);
-  const double polled = threads * static_cast<double>(std::min(limits.open_files, kMostPolled));
-  const double open = std::min(threads * static_cast<double>(limits.open_files), kMostOpen);
+  const double polled = threads * static_cast<double>(std::min(limits.open_files, kMostPolledByThread));
+  const double open = std::min(threads * static_cast<double>(limits.open_files), static_cast<double>(kMostOpen));
   const double bytes = polled * kBytesPerPolledFile + open * kBytesPerDescriptor + threads * kBytesPerMessage;
   if (bytes > static_cast<double>(limits.memory) / 2) {
     return "what the kernel has for timers, event counters and threads that wait in poll() and sendmsg() is not "

@@ -341,6 +341,17 @@ TEST(SeccompLive, NoHostReachLeavesNothingOfTheNetwork) {
     EXPECT_EQ(ErrnoInChild({Plain()}, ask(bridge)), ENOTTY) << bridge;
 }
 
+// One such socket, and all UDP of the host takes another path through the kernel.
+TEST(SeccompLive, NoIpsecInUdp) {
+  const auto encapsulate = [] {
+    const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    const int kind = 2;                                           // UDP_ENCAP_ESPINUDP
+    return ErrnoOf(setsockopt(fd, 17, 100, &kind, sizeof kind));  // UDP_ENCAP
+  };
+  if (ErrnoInChild({}, encapsulate) != 0) GTEST_SKIP() << "vacuous: this kernel has no IPsec";
+  EXPECT_EQ(ErrnoInChild({Plain()}, encapsulate), ENOPROTOOPT);
+}
+
 // A file of the host's that may only be read: its pages in memory are neither to be told nor to be dropped.
 TEST(SeccompLive, PagesOfTheHostsFiles) {
   const auto read_now = [] {

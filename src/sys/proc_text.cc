@@ -147,7 +147,7 @@ std::uint64_t SocketNumber(std::string_view text, std::string_view protocol, std
   return 0;
 }
 
-std::uint64_t PolledAtOnce(std::string_view text) {
+std::uint64_t PolledAtOnce(std::string_view text, std::uint64_t most) {
   // "7 0x7ffe536fb0c0 0x2 0xffffffff …": the number of the call and its arguments; "running" where it is in none.
   const std::uint64_t call = TakeNumber(text);
   const auto argument = [&] {
@@ -156,13 +156,12 @@ std::uint64_t PolledAtOnce(std::string_view text) {
   };
   const std::uint64_t first = argument();
   const std::uint64_t second = argument();
-  // One that was stopped and goes on: its registers are those of the call that waits, whichever it was. No filter lets
-  // more files be waited for, and the other numbers that stand there are operations of futex().
-  const auto may_be_poll = [](std::uint64_t files) {
-    constexpr std::uint64_t kMost = 2047;
+  // One that was stopped and goes on: its registers are those of the call that waits, whichever it was. The other small
+  // numbers that stand there are operations of futex().
+  const auto may_be_poll = [most](std::uint64_t files) {
     constexpr std::uint64_t kFutexFlags = 0x180;
     const std::uint64_t operation = files & ~kFutexFlags;
-    return files <= kMost && operation != 0 && operation != 9;
+    return files <= most && operation != 0 && operation != 9;
   };
   switch (call) {
 #ifdef SYS_poll

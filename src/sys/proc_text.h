@@ -51,8 +51,9 @@ std::uint64_t SocketNumber(std::string_view text, std::string_view protocol, std
 /// The number behind `key`, colon included, at the start of a line, as in /proc/PID/status.
 std::uint64_t TabbedNumber(std::string_view text, std::string_view key);
 
-/// /proc/PID/syscall: for how many files the thread waits by poll() or select(), which hold a place for each.
-std::uint64_t PolledAtOnce(std::string_view text);
+/// /proc/PID/syscall: for how many files the thread waits by poll() or select(), which hold a place for each. `most` is
+/// what it may wait for, by which poll() is told from other calls once the thread was stopped.
+std::uint64_t PolledAtOnce(std::string_view text, std::uint64_t most);
 
 /// Whether a line of /proc/PID/fdinfo/FD tells of a record lock that the process holds by this open file, or of one of
 /// the file itself (flock).

@@ -12,6 +12,8 @@ namespace {
 
 using Pids = std::vector<pid_t>;
 
+std::uint64_t Polled(std::string_view text) { return PolledAtOnce(text, 2047); }
+
 TEST(ProcText, NamesOfProcessesHoldAnything) {
   const std::string rest = " S 1 2 3 0 -1 4194560 10 20 30 40 5 6 7 8 20 0 1 0";
   EXPECT_EQ(CpuTicks("42 (cat)" + rest), 26U);
@@ -67,20 +69,19 @@ TEST(ProcText, FilesThatAThreadWaitsFor) {
   const auto call = [](long number) {
     return std::to_string(number) + " 0x7d0 0x3e8 0xffffffff 0x0 0x0 0x0 0x7ffe 0x7f20";
   };
-  EXPECT_EQ(PolledAtOnce(call(SYS_ppoll)), 1000U);
-  EXPECT_EQ(PolledAtOnce(call(SYS_pselect6)), 2000U);
-  EXPECT_EQ(PolledAtOnce(call(SYS_read)), 0U);
+  EXPECT_EQ(Polled(call(SYS_ppoll)), 1000U);
+  EXPECT_EQ(Polled(call(SYS_pselect6)), 2000U);
+  EXPECT_EQ(Polled(call(SYS_read)), 0U);
   const auto stopped = [](std::uint64_t second) {
-    return PolledAtOnce(
-        fmt::format("{} 0x7ffe 0x{:x} 0xffffffff 0x0 0x0 0x0 0x7ffe 0x7f20\n", SYS_restart_syscall, second));
+    return Polled(fmt::format("{} 0x7ffe 0x{:x} 0xffffffff 0x0 0x0 0x0 0x7ffe 0x7f20\n", SYS_restart_syscall, second));
   };
   EXPECT_EQ(stopped(2047), 2047U) << "of poll(), after a stop";
   EXPECT_EQ(stopped(400), 400U);
   for (const std::uint64_t other : {0x89, 0x189, 0x80, 0x180, 0, 9, 2048, 0x7ffe1000})
     EXPECT_EQ(stopped(other), 0U) << other;
-  EXPECT_EQ(PolledAtOnce("running\n"), 0U);
-  EXPECT_EQ(PolledAtOnce("-1 0x7ffe 0x7f20"), 0U);
-  EXPECT_EQ(PolledAtOnce(""), 0U);
+  EXPECT_EQ(Polled("running\n"), 0U);
+  EXPECT_EQ(Polled("-1 0x7ffe 0x7f20"), 0U);
+  EXPECT_EQ(Polled(""), 0U);
 }
 
 TEST(ProcText, RecordLocks) {

@@ -116,13 +116,13 @@ std::optional<std::string> ProtectedBy(const Access& access, const GrantScene& s
 }
 
 // Not looked for in vain: it means going through the mounts once more.
-std::vector<plan::ProtectedFile> Kept(const Record& record, const Policy& policy) {
+std::vector<plan::ProtectedFile> Kept(const Record& record, const Policy& policy, const std::string& home) {
   std::vector<plan::ProtectedFile> kept;
   const auto may_be = [](const Access& access) { return access.error == EROFS || access.error == EBUSY; };
   if (std::ranges::none_of(record.accesses, may_be)) return kept;
   for (const belljar::Mount& mount : policy.files.mounts) {
-    if (mount.access == belljar::Access::kReadWrite)
-      std::ranges::move(plan::FindProtected(policy, mount).present, std::back_inserter(kept));
+    for (const belljar::Mount& shown : plan::ShownBy(mount, policy))
+      std::ranges::move(plan::FindProtected(policy, shown, home).present, std::back_inserter(kept));
   }
   return kept;
 }
@@ -258,7 +258,7 @@ void AddDenials(Record record, std::optional<int> exec_failed, const Policy& pol
                          .home = HomeOf(caller),
                          .can_move_mounts = result.receipt.form != "landlock-only",
                          .own_network = policy.network.mode == NetworkMode::kNone,
-                         .kept = Kept(record, policy)};
+                         .kept = Kept(record, policy, HomeOf(caller))};
   if (exec_failed) {
     // The command's own program: it was looked for before anything could be traced.
     record.accesses.push_back({.operation = "exec",

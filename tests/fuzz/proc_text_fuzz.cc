@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Require(sys::CpuTicks(stat) == 26, "the name of a process does not matter", stat);
   (void)sys::CpuTicks(text);
   (void)sys::SocketNumber(text, "TCP", "mem");
-  (void)sys::PolledAtOnce(text);
+  (void)sys::PolledAtOnce(text, 2047);
   Require(sys::ParentPid(text) >= 0, "no group of processes", std::string(text));
   return 0;
 }
