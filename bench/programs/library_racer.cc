@@ -14,6 +14,9 @@
 namespace belljar::bench {
 namespace {
 
+// What went wrong first: an answer is cut off somewhere.
+std::string Told(const Result& result) { return result.message + ": " + ToJson(result); }
+
 class LibraryRacer : public Racer {
  public:
   LibraryRacer(Engine engine, const RacerOptions& options) : engine_(std::move(engine)), options_(options) {
@@ -29,7 +32,7 @@ class LibraryRacer : public Racer {
     Expected<Result> result = Run({});
     const std::int64_t took = NowNs() - began;
     if (!result) return Failed(why, result.error().Text());
-    if (!result->ok()) return Failed(why, ToJson(*result));
+    if (!result->ok()) return Failed(why, Told(*result));
     if (options_.out != Out::kReport) return took;
     std::int64_t reported = -1;
     const std::string& text = result->out.data;
@@ -38,8 +41,9 @@ class LibraryRacer : public Racer {
     return reported;
   }
 
-  // A thread each, as a host program that calls Run has.
+  // A thread each, as a host program that calls Run has. Live sandboxes need none: they have run a command and wait.
   bool Keep(int count, std::string& why) override {
+    if (options_.mode == "exec") return KeepLive(count, why);
     auto token = CancelToken::Make();
     if (!token) {
       Failed(why, token.error().Text());
@@ -53,11 +57,24 @@ class LibraryRacer : public Racer {
   }
 
   void Drop() override {
-    cancel_->Cancel();
+    if (cancel_) cancel_->Cancel();
     kept_.clear();
+    idle_.clear();
   }
 
  private:
+  bool KeepLive(int count, std::string& why) {
+    for (int i = 0; i < count; ++i) {
+      Expected<LiveSandbox> opened = engine_.Open(policy_);
+      if (!opened) return Failed(why, opened.error().Text()) > 0;
+      idle_.push_back(std::move(*opened));
+      const Expected<Result> result = idle_.back().Run(options_.argv);
+      if (!result) return Failed(why, result.error().Text()) > 0;
+      if (!result->ok()) return Failed(why, Told(*result)) > 0;
+    }
+    return true;
+  }
+
   Expected<Result> Run(const RunOptions& how) {
     if (options_.mode != "exec") return engine_.Run(policy_, options_.argv, how);
     std::call_once(opened_, [this] { live_ = engine_.Open(policy_); });
@@ -77,6 +94,7 @@ class LibraryRacer : public Racer {
   Policy policy_;
   std::optional<CancelToken> cancel_;
   std::vector<std::jthread> kept_;
+  std::vector<LiveSandbox> idle_;
 };
 
 /// The racer for a mode; nothing where this library can't do it yet. New ways to run get a class and a line here.

@@ -2,7 +2,8 @@
 // it is told to on standard input, and measures it itself, so that nothing of the driver's own time is in a number.
 //
 //   once                -> "ok NANOSECONDS"
-//   load SECONDS JOBS   -> "ok RUNS SECONDS P50 P90 P99 CPU" (nanoseconds; CPU is that of all runs together)
+//   load SECONDS JOBS   -> "ok RUNS SECONDS P50 P90 P99 CPU MACHINE" (nanoseconds; CPU is that of all runs together, of
+//                          the racer and its ended children, MACHINE that of everybody)
 //   keep COUNT          -> "ok COUNT": that many sandboxes are alive now
 //   drop                -> "ok 0": and now they are gone
 //

@@ -22,6 +22,7 @@ class Contender:
     base = "posix_spawn"  # what its times are divided by
     ours = False
     library = False
+    idle = False  # whether its sandboxes are alive without a guest
     live_share = 1.0  # the heavy ones are asked for fewer sandboxes at once
     scratch = "/tmp"  # a directory inside that is in memory and may hold programs
     guest_sees_host = True  # whether files of the stage have their own path inside, or are below /bench
@@ -205,7 +206,8 @@ class LibraryWarm(Library):
 
 
 class LibraryExec(Library):
-    name, what, works, mode = "library-exec", "one more command in a live sandbox", STARTS, "exec"
+    name, what, works, mode = "library-exec", "one more command in a live sandbox", (*STARTS, "live"), "exec"
+    idle = True
 
 
 SIMPLE = [PosixSpawn, Pipe, Clone, Library, LibraryLarge, LibraryTail, LibraryWarm, LibraryExec, BelljarProgram, Unshare, Bwrap,

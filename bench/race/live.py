@@ -61,6 +61,8 @@ def wait_for_guests(everything, before, count):
 
 
 def measure_one(racer, contender, count):
+    guest_count = 0 if contender.idle else count
+
     def everything():
         return below([racer.process.pid, *contender.helpers()])
 
@@ -68,7 +70,7 @@ def measure_one(racer, contender, count):
     memory = available_kb()
     try:
         racer.ask(f"keep {count}", timeout=60 + count)
-        processes, guests = wait_for_guests(everything, before, count)
+        processes, guests = wait_for_guests(everything, before, guest_count)
         time.sleep(1)  # what sets up the last ones settles
         used, unseen = 0, 0
         for pid in processes.keys() - set(guests):
@@ -76,7 +78,7 @@ def measure_one(racer, contender, count):
             if size is None and pid in everything():
                 unseen += 1
             used += (size or 0) - before.get(pid, 0)
-        row = {"runs": count, "pss_kb": used / count, "processes_each": (len(processes) - len(before) - count) / count}
+        row = {"runs": count, "pss_kb": used / count, "processes_each": (len(processes) - len(before) - guest_count) / count}
         # What the kernel keeps for a sandbox is in no process; below a hundred of them it drowns in what others do.
         row["system_kb"] = (memory - available_kb()) / count if count >= 100 else None
     finally:

@@ -20,7 +20,8 @@ TIMED = [("p50 ms", lambda r: number(r.get("p50_ms"))), ("p90 ms", lambda r: num
          ("p99 ms", lambda r: number(r.get("p99_ms"))), ("ratio", ratio), ("runs", lambda r: str(r["runs"]))]
 LOADED = [("a second", lambda r: number(r.get("per_second"), 0)), ("p50 ms", lambda r: number(r.get("p50_ms"))),
           ("p99 ms", lambda r: number(r.get("p99_ms"))), ("p99/p50", lambda r: number(r.get("p99_over_p50"), 1)),
-          ("CPU ms", lambda r: number(r.get("cpu_ms"))), ("ratio", ratio)]
+          ("CPU ms", lambda r: number(r.get("cpu_ms"))), ("machine's", lambda r: number(r.get("machine_cpu_ms"))),
+          ("ratio", ratio)]
 ALIVE = [("PSS KB each", lambda r: number(r.get("pss_kb"), 0)), ("processes each", lambda r: number(r.get("processes_each"), 1)),
          ("system KB each", lambda r: number(r.get("system_kb"), 0)), ("ratio", ratio), ("alive", lambda r: str(r["runs"]))]
 

@@ -34,7 +34,8 @@ WORKS = [
 def make_racer(contender, work):
     argv = work.argv(contender.stage.shared if contender.guest_sees_host else "/bench", contender.scratch)
     if contender.library and work.name == "live":
-        argv = ["/bin/sleep", "100000"]  # ended by cancelling; the others' guests read standard input
+        # Ended by cancelling; the others' guests read standard input.
+        argv = ["/bin/true"] if contender.idle else ["/bin/sleep", "100000"]
     if not contender.library:
         argv = contender.wrap(argv, work)
     return Racer(contender.identity, argv, contender.options(work), contender.library)
@@ -79,7 +80,8 @@ def load_rows(loads):
     for name, slices in loads.items():
         runs = sum(part[0] for part in slices)
         rows[name] = {"runs": int(runs), "per_second": runs / sum(part[1] for part in slices),
-                      "cpu_ms": sum(part[5] for part in slices) / runs / 1e6}
+                      "cpu_ms": sum(part[5] for part in slices) / runs / 1e6,
+                      "machine_cpu_ms": sum(part[6] for part in slices) / runs / 1e6}
         for index, key in ((2, "p50_ms"), (3, "p90_ms"), (4, "p99_ms")):
             rows[name][key] = median([part[index] for part in slices]) / 1e6
         rows[name]["p99_over_p50"] = rows[name]["p99_ms"] / rows[name]["p50_ms"]

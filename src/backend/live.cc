@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -28,6 +29,9 @@ Result Over(const launch::LiveState& state, const Policy& policy, const plan::Co
   result.receipt = plan.receipt;
   return result;
 }
+
+// Nobody is at the other end.
+bool IsGone(const Error& error) { return error.code == EPIPE || error.code == ECONNRESET; }
 
 Result Failed(const Error& error, const Receipt& receipt) {
   Result result;
@@ -107,18 +111,34 @@ Expected<Live::Begun> Live::Begin(const std::vector<std::string>& argv, const Ru
     return begun;
   }
   begun.running = std::make_unique<launch::LiveState::Running>(*state_);
-  auto connection = sandbox_->Add(command->block, Attach(options));
+  auto connection = HandOver(command->block, Attach(options));
   if (connection) {
     begun.connection = std::move(*connection);
     return begun;
   }
-  const bool gone = connection.error().code == EPIPE || connection.error().code == ECONNRESET;
+  const bool gone = IsGone(connection.error());
   if (gone) {
     state_->Abandon(launch::KillReason::kNone);
     state_->AwaitEnd();
   }
   begun.over = gone ? Over(*state_, *begun.policy, plan_) : Failed(connection.error(), plan_.receipt);
   return begun;
+}
+
+Expected<launch::Connection> Live::HandOver(std::span<const std::uint64_t> command, const launch::Attached& given) {
+  if (given.terminal) return sandbox_->BeginAtTerminal(command, given);
+  auto ready = state_->TakeReady();
+  auto steward = ready ? Expected<launch::Connection>(std::move(*ready)) : sandbox_->AddSteward();
+  if (!steward) return steward;
+  const auto begun = sandbox_->Begin(*steward, command, given);
+  // A steward that is gone has said why, which is for the supervisor to read.
+  if (!begun && !IsGone(begun.error())) return std::unexpected(begun.error());
+  // So that the next command finds one, which becomes ready beside this one's start. That command asks again where
+  // this fails, and is told why.
+  if (!state_->has_ready()) {
+    if (auto next = sandbox_->AddSteward()) state_->KeepReady(std::move(*next));
+  }
+  return steward;
 }
 
 std::vector<std::string> Live::Appeared() {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -55,6 +56,7 @@ class Live {
   std::vector<std::string> Appeared();
 
  private:
+  Expected<launch::Connection> HandOver(std::span<const std::uint64_t> command, const launch::Attached& given);
   Live(const Policy& policy, const sys::HostFacts& facts, plan::CompiledPlan plan,
        std::unique_ptr<launch::LiveState> state)
       : policy_(std::make_shared<const Policy>(policy)),

@@ -137,6 +137,7 @@ TEST(LiveSandbox, OfTwentyCommandsFourHurtNoOther) {
     const Result& result = hostile->Join();
     EXPECT_EQ(result.out.data, "tried\n") << result.message << result.err.data;
   }
+  EXPECT_TRUE(sandbox->Run({"/bin/true"})->ok()) << "whose process was among them";
   release->write.Reset();
   int number = 0;
   for (Beside& one : peaceful) {

@@ -121,6 +121,12 @@ TEST_F(Warm, IsUsedOnce) {
   }
 }
 
+// Its streams pass through a process that waits for it, and are more descriptors than it may have.
+TEST_F(Warm, HasItsLimitOfDescriptors) {
+  const Result result = Run({"/bin/sh", "-c", "ulimit -n; cat"}, Policy().OpenFiles("5"), Stdin("in"));
+  EXPECT_EQ(result.out.data, "5\nin") << result.message << result.err.data;
+}
+
 TEST_F(Warm, VerdictsAreTheSame) {
   EXPECT_EQ(Run({"sleep", "60"}, Policy().Wall("100ms")).verdict, Verdict::kTimedOut);
   EXPECT_EQ(Run({"no-such-program"}).exit_code, 127);

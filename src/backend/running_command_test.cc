@@ -148,6 +148,22 @@ TEST_F(RunningCommandTest, IsGivenChannelsAndNothingElse) {
   EXPECT_FALSE(sandbox_->Run({"/bin/true"}, {.channels = {{.fd = 500, .number = 9, .name = ""}}}));
 }
 
+// Its process has waited for it, and more descriptors pass through that than it may have.
+TEST_F(RunningCommandTest, GetsItsChannelsUnderALimitOfDescriptors) {
+  auto few = engine_->Open(Policy().OpenFiles("5"));
+  ASSERT_TRUE(few) << few.error().Text();
+  auto channel = sys::MakePipe("make a pipe");
+  ASSERT_TRUE(channel);
+  for (int i = 0; i < 3; ++i) {
+    const auto result = few->Run({"/usr/bin/python3", "-ISc", "import os; os.write(4, b'through')"},
+                                 {.channels = {{.fd = channel->write.get(), .number = 4, .name = ""}}});
+    ASSERT_TRUE(result) << result.error().Text();
+    ASSERT_TRUE(result->ok()) << result->message << result->err.data;
+    char text[32] = {};
+    EXPECT_EQ(::read(channel->read.get(), text, sizeof text), 7);
+  }
+}
+
 TEST_F(RunningCommandTest, HasATerminalOfItsOwn) {
   Heard heard;
   RunningCommand command =

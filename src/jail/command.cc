@@ -63,14 +63,23 @@ int Lift(int& fd, int first) {
 // whoever closes the last descriptor of an end would sleep until it lets go, deaf to SIGKILL.
 //
 // Channels come with them, and get their numbers last of all: those may be of descriptors that the steps before need.
+// Before the command is known so is not how many.
 int ReceiveStreams(Context& context, int (&streams)[kStreams]) {
-  const std::size_t channels = context.command == nullptr ? 0 : Count(*context.command, context.command->channels);
-  const std::size_t piped = context.terminal < 0 ? kStreams : 0;
-  if (piped + channels == 0) return 0;
+  const bool known = context.command != nullptr;
+  const int channels = known ? static_cast<int>(Count(*context.command, context.command->channels)) : 0;
+  const int piped = context.terminal < 0 ? kStreams : 0;
+  if (known && piped + channels == 0) return 0;
   int received[kStreams + plan::kMaxChannels];
-  if (ReceiveDescriptors(context, received, piped + channels, 0) != 0) return -1;
+  const int most = known ? piped + channels : kStreams + plan::kMaxChannels;
+  const int got = ReceiveDescriptors(context, received, most, 0);
+  if (got < 0) return -1;
+  if (got < piped || (known && got != most)) {
+    errno = ECANCELED;
+    return -1;
+  }
   if (piped != 0) memcpy(streams, received, sizeof streams);
-  for (std::size_t i = 0; i < channels; ++i) {
+  context.channel_count = got - piped;
+  for (int i = 0; i < context.channel_count; ++i) {
     context.channels[i] = received[piped + i];
     if (Lift(context.channels[i], plan::kLastChannelNumber + 1) != 0) return -1;  // Out of the way of each other.
   }
@@ -163,12 +172,14 @@ int LowerLimits(Context& context) {
   return 0;
 }
 
-// All steps of the command but exec; 0, or -1 with the failure told. A prepared one has no streams yet.
+// All steps of the command but exec; 0, or -1 with the failure told. Where the command is not known yet it has no
+// streams, and takes them under no limit of its own.
 int DoCommandSteps(Context& context, plan::Report& failure) {
   for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
     const plan::Step& step = plan::Steps(context.plan)[i];
     if (step.op < plan::kFirstCommandOp || step.op == plan::Op::kExec) continue;
-    if (step.op == plan::Op::kStdio && context.command == nullptr) continue;
+    const bool later = step.op == plan::Op::kStdio || step.op == plan::Op::kCommandRlimit;
+    if (later && context.command == nullptr) continue;
     if (DoCommandStep(context, step) == 0) continue;
     failure.kind = plan::ReportKind::kSetupFailed;
     failure.step = static_cast<int>(i);
@@ -177,7 +188,8 @@ int DoCommandSteps(Context& context, plan::Report& failure) {
     return -1;
   }
   if (context.umask >= 0) umask(static_cast<mode_t>(context.umask));
-  if (ResetSignals() == 0 && (!context.steward || LowerLimits(context) == 0)) return 0;
+  const bool own_limits = context.steward && context.command != nullptr;
+  if (ResetSignals() == 0 && (!own_limits || LowerLimits(context) == 0)) return 0;
   failure.kind = plan::ReportKind::kSetupFailed;
   failure.step = static_cast<int>(context.plan.step_count) - 1;
   failure.error = errno;
@@ -187,7 +199,7 @@ int DoCommandSteps(Context& context, plan::Report& failure) {
 int OpenChannels(Context& context) {
   const plan::CommandBlock& command = *context.command;
   const std::uint32_t* const numbers = plan::Offsets(command, command.channels);
-  for (std::size_t i = 0; numbers[i] != 0; ++i) {
+  for (int i = 0; i < context.channel_count; ++i) {
     if (dup2(context.channels[i], static_cast<int>(numbers[i])) < 0) return -1;
   }
   return 0;
@@ -231,7 +243,37 @@ int RunCommand(void* argument) {
   _exit(127);
 }
 
-// The command's process, up to its own program, in a sandbox that is prepared: under all filters already when it waits.
+// The first of that kind, or the last step.
+std::uint32_t IndexOf(const Context& context, plan::Op op) {
+  std::uint32_t index = 0;
+  while (index + 1 < context.plan.step_count && plan::Steps(context.plan)[index].op != op) ++index;
+  return index;
+}
+
+int PlansLimits(Context& context) {
+  for (std::uint32_t i = 0; i < context.plan.step_count; ++i) {
+    const plan::Step& step = plan::Steps(context.plan)[i];
+    if (step.op == plan::Op::kCommandRlimit && DoStep(context, step) != 0) return -1;
+  }
+  return 0;
+}
+
+// What is the command's own, now that it is known; 0, or -1 with errno and `step` as the one that failed.
+int TakeOwn(Context& context, std::int32_t& step) {
+  const plan::CommandBlock& command = *context.command;
+  step = static_cast<std::int32_t>(IndexOf(context, plan::Op::kWorkdir));
+  if (command.workdir != 0 && chdir(plan::Text(command, command.workdir)) != 0) return -1;
+  step = static_cast<std::int32_t>(context.plan.step_count) - 1;
+  if (context.channel_count != static_cast<int>(Count(command, command.channels))) {
+    errno = ECANCELED;
+    return -1;
+  }
+  int& control = context.fds[plan::kControlSlot];
+  if (context.channel_count != 0 && Lift(control, plan::kLastChannelNumber + 1) != 0) return -1;
+  return PlansLimits(context) == 0 && (!context.steward || LowerLimits(context) == 0) ? 0 : -1;
+}
+
+// The command's process, up to its own program, before there is a command: under all filters already when it waits.
 [[noreturn]] void WaitAndExec(Context& context, int told) {
   plan::Report report = {};
   if (DoCommandSteps(context, report) == 0) {
@@ -239,10 +281,13 @@ int RunCommand(void* argument) {
     if (SendReport(context, report, -1) != 0) _exit(0);
     const int error = Stdio(context) == 0 ? 0 : errno;
     if (!ReceiveCommand(context)) _exit(0);  // Never used, or no longer wanted.
-    auto** space = static_cast<char**>(__builtin_alloca(CountVectors(*context.command) * sizeof(char*)));
-    const Vectors vectors = FillVectors(*context.command, space);
+    const plan::CommandBlock& command = *context.command;
+    auto** space = static_cast<char**>(__builtin_alloca(CountVectors(command) * sizeof(char*)));
+    const Vectors vectors = FillVectors(command, space);
     report.kind = plan::ReportKind::kSetupFailed;
-    report.error = error != 0 || write(told, "", 1) == 1 ? error : errno;
+    report.error = error;
+    if (error == 0 && TakeOwn(context, report.step) != 0) report.error = errno;
+    if (report.error == 0 && write(told, &command, sizeof command) != sizeof command) report.error = errno;
     if (report.error == 0) ExecCommand(context, vectors, report);
   }
   SendReport(context, report, -1);
@@ -251,26 +296,27 @@ int RunCommand(void* argument) {
 
 }  // namespace
 
-int ReceiveDescriptors(const Context& context, int* fds, std::size_t count, int flags) {
-  char word = 0;
-  struct iovec part = {&word, sizeof word};
+int ReceiveDescriptors(const Context& context, int* fds, int most, int flags, char* word) {
+  char unread = 0;
+  struct iovec part = {word != nullptr ? word : &unread, 1};
   alignas(struct cmsghdr) char control[CMSG_SPACE(plan::kMaxSlots * sizeof(int))] = {};
   struct msghdr message = {};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = CMSG_SPACE(count * sizeof *fds);
+  message.msg_controllen = CMSG_SPACE(static_cast<std::size_t>(most) * sizeof *fds);
   ssize_t got = 0;
   while ((got = recvmsg(context.fds[plan::kControlSlot], &message, MSG_CMSG_CLOEXEC | flags)) < 0 && errno == EINTR) {
   }
   if (got < 0) return -1;
   const struct cmsghdr* head = CMSG_FIRSTHDR(&message);
-  if (got == 0 || head == nullptr || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(count * sizeof *fds)) {
+  if (got == 0 || head == nullptr || head->cmsg_type != SCM_RIGHTS) {
     errno = ECANCELED;  // The parent is gone.
     return -1;
   }
-  memcpy(fds, CMSG_DATA(head), count * sizeof *fds);
-  return 0;
+  const std::size_t size = head->cmsg_len - CMSG_LEN(0);
+  memcpy(fds, CMSG_DATA(head), size);
+  return static_cast<int>(size / sizeof *fds);
 }
 
 bool ReceiveCommand(Context& context) {
@@ -313,8 +359,8 @@ int StartCommand(Context& context) {
 }
 
 int PrepareCommand(Context& context) {
-  if (TakeStreamNumbers() != 0) return -1;
-  // The child says one byte before exec; that the pipe ends without it means that there was no exec.
+  if (!context.steward && TakeStreamNumbers() != 0) return -1;
+  // The child says what its command is before exec; that the pipe ends without it means that there was no exec.
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return -1;
   const auto pid = static_cast<int>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
@@ -330,12 +376,23 @@ int PrepareCommand(Context& context) {
                                {ends[0], POLLIN, 0},
                                {context.mounts, kMountEvents, 0}};
     ppoll(events, 4, nullptr, nullptr);
-    char byte = 0;
     if (events[3].revents != 0) context.covers_due = 0;
     if (plan::Report report = {}; !CoversHold(context, report)) Finish(context, &report);
-    if (events[2].revents != 0 && read(ends[0], &byte, 1) != 1) _exit(0);
-    if (events[2].revents != 0) break;
-    if (ParentsWish(context, events[0]) != Wish::kNone) _exit(0);
+    static plan::CommandBlock head;
+    if (events[2].revents != 0) {
+      if (read(ends[0], &head, sizeof head) != sizeof head) Finish(context, nullptr);
+      if (context.steward) context.command = &head;
+      break;
+    }
+    switch (ParentsWish(context, events[0])) {
+      case Wish::kNone: break;
+      case Wish::kEnd: {
+        plan::Report report = {};
+        report.kind = plan::ReportKind::kStopped;
+        Finish(context, context.steward ? &report : nullptr);
+      }
+      case Wish::kGone: Finish(context, nullptr);
+    }
   }
   close(ends[0]);
   return pid;

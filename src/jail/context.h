@@ -20,13 +20,14 @@ struct Context {
   const plan::LaunchPlan& plan;
   int fds[plan::kMaxSlots];
   CallerStrings caller;
-  const plan::CommandBlock* command = nullptr;   ///< The plan's, or the one that was sent.
-  int root = -1;                                 ///< Directory that all paths of the plan are resolved in.
-  int proc = -1;                                 ///< The host's /proc, until the command starts.
-  int landlock = -1;                             ///< Ruleset under construction.
-  int terminal = -1;                             ///< The terminal's slave end, as standard streams of the command.
-  int terminals = -1;                            ///< A filesystem of them, for those of commands.
-  int channels[plan::kMaxChannels] = {};         ///< Of the command, as it has them until it execs.
+  const plan::CommandBlock* command = nullptr;  ///< The plan's, or the one that was sent.
+  int root = -1;                                ///< Directory that all paths of the plan are resolved in.
+  int proc = -1;                                ///< The host's /proc, until the command starts.
+  int landlock = -1;                            ///< Ruleset under construction.
+  int terminal = -1;                            ///< The terminal's slave end, as standard streams of the command.
+  int terminals = -1;                           ///< A filesystem of them, for those of commands.
+  int channels[plan::kMaxChannels] = {};        ///< Of the command, as it has them until it execs.
+  int channel_count = 0;
   int mounts = -1;                               ///< The sandbox's table of mounts, where covers are watched.
   bool covered = false;                          ///< There are covers that the host can take away.
   unsigned covers = 0;                           ///< How many of them held when last looked at.
@@ -58,15 +59,15 @@ int SendReport(const Context& context, const plan::Report& report, int fd);
 /// Starts the command (a child of init) and returns its pid, or -1 after having reported why not.
 int StartCommand(Context& context);
 
-/// Waits for `count` descriptors (at most plan::kMaxSlots) on the control socket; 0, or -1 with errno. `flags` as
-/// recvmsg's.
-int ReceiveDescriptors(const Context& context, int* fds, std::size_t count, int flags);
+/// Waits for descriptors on the control socket, and the byte that they come with; how many, at most `most` (of
+/// plan::kMaxSlots), or -1 with errno. `flags` as recvmsg's.
+int ReceiveDescriptors(const Context& context, int* fds, int most, int flags, char* word = nullptr);
 
 /// Waits for the command on the control socket. False when the parent is gone instead.
 bool ReceiveCommand(Context& context);
 
-/// The same for a sandbox prepared ahead: the child does all of its steps, and waits for its program. Returns when that
-/// has begun, or -1 with errno.
+/// The same for a command that nobody knows yet: the child does all of its steps, and waits for its program. Returns
+/// when that has begun, or -1 with errno. A steward then has its command, as far as it needs it.
 int PrepareCommand(Context& context);
 
 /// What the parent wants, by the control socket as polled: it has no more to say when it wants all to end, and is gone

@@ -50,23 +50,29 @@ void TellFailure(const Context& context) {
 }
 
 // `context.fds` has the command's own control socket already.
-[[noreturn]] void Steward(Context& context) {
+[[noreturn]] void Steward(Context& context, plan::Hire hire) {
   context.steward = true;
   if (BecomeSteward(context) != 0) FailToStart(context);
-  if (!ReceiveCommand(context)) _exit(0);
-  if (context.command->terminal != 0 && OpenCommandsTerminal(context) != 0) FailToStart(context);
-  const int command = StartCommand(context);
-  if (command < 0) _exit(0);
+  int command = -1;
+  if (hire == plan::Hire::kAhead) {
+    command = PrepareCommand(context);
+    if (command < 0) FailToStart(context);
+  } else {
+    if (!ReceiveCommand(context)) _exit(0);
+    if (context.command->terminal != 0 && OpenCommandsTerminal(context) != 0) FailToStart(context);
+    command = StartCommand(context);
+    if (command < 0) _exit(0);
+  }
   InitLoop(context, command);
 }
 
-void StartSteward(Context& context, int control) {
+void StartSteward(Context& context, int control, plan::Hire hire) {
   const int own = context.fds[plan::kControlSlot];
   context.fds[plan::kControlSlot] = control;
   const auto pid = static_cast<int>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
   if (pid == 0) {
     close(own);
-    Steward(context);
+    Steward(context, hire);
   }
   if (pid < 0) TellFailure(context);
   context.fds[plan::kControlSlot] = own;
@@ -108,7 +114,9 @@ void LiveLoop(Context& context) {
     }
     if ((events[0].revents & POLLIN) == 0) continue;
     int control = -1;  // Of one more command.
-    if (ReceiveDescriptors(context, &control, 1, MSG_DONTWAIT) == 0) StartSteward(context, control);
+    char hire = 0;
+    if (ReceiveDescriptors(context, &control, 1, MSG_DONTWAIT, &hire) != 1) continue;
+    StartSteward(context, control, static_cast<plan::Hire>(hire));
   }
 }
 

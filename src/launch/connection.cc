@@ -1,6 +1,7 @@
 #include "launch/connection.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,9 +17,9 @@
 
 namespace belljar::launch {
 
-Expected<void> SendDescriptors(int socket, std::span<const int> what, const char* step) {
-  const std::byte word{'s'};
-  if (sys::SendDescriptors(socket, {&word, 1}, what)) return {};
+Expected<void> SendDescriptors(int socket, char word, std::span<const int> what, const char* step) {
+  const std::span<const char> words(&word, 1);
+  if (sys::SendDescriptors(socket, std::as_bytes(words), what)) return {};
   return std::unexpected(sys::ErrnoError(step, errno));
 }
 
@@ -70,12 +71,17 @@ Expected<void> Connection::SendStreams(Owner owner, const Attached& given) {
   }
   for (const Channel& channel : given.channels) numbers.push_back(channel.fd);
   if (numbers.empty()) return {};
-  return SendDescriptors(control.get(), numbers, "hand the command its streams");
+  return SendDescriptors(control.get(), 's', numbers, "hand the command its streams");
 }
 
 Expected<void> Connection::SendCommand(std::span<const std::uint64_t> block) const {
   if (::send(control.get(), block.data(), block.size_bytes(), MSG_NOSIGNAL) >= 0) return {};
   return std::unexpected(sys::ErrnoError("hand over the command", errno));
+}
+
+bool Connection::ready() const {
+  pollfd end{control.get(), 0, 0};
+  return ::poll(&end, 1, 0) == 0;
 }
 
 Expected<void> Connection::Ask(const plan::Order& order, const char* step) const {

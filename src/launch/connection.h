@@ -43,6 +43,8 @@ struct Connection {
   /// Channels go with them.
   Expected<void> SendStreams(Owner owner, const Attached& given);
   Expected<void> SendCommand(std::span<const std::uint64_t> block) const;
+  /// Whether somebody is there who could take a command.
+  bool ready() const;
   /// Asks something of who answers for the running command. By any thread. An Error where nobody is left.
   Expected<void> Ask(const plan::Order& order, const char* step) const;
   /// Has all ended that init, or the steward, answers for; it reports then. Nothing can be said to it any more.
@@ -50,6 +52,6 @@ struct Connection {
 };
 
 /// Sends `what` over a socket with one byte.
-Expected<void> SendDescriptors(int socket, std::span<const int> what, const char* step);
+Expected<void> SendDescriptors(int socket, char word, std::span<const int> what, const char* step);
 
 }  // namespace belljar::launch

@@ -16,11 +16,7 @@ constexpr std::uint64_t kThreadsNs = 500 * kMillisecond;
 }  // namespace
 
 LimitWatch::LimitWatch(const Sandbox& sandbox, const plan::CompiledPlan& plan, const LimitsInForce& limits)
-    : sandbox_(sandbox),
-      plan_(plan),
-      limits_(limits),
-      tree_(sandbox, plan.watched, limits),
-      kept_(sandbox, plan, limits) {}
+    : sandbox_(sandbox), plan_(plan), limits_(limits), tree_(sandbox, plan, limits), kept_(sandbox, plan, limits) {}
 
 void LimitWatch::Start(std::uint64_t now) {
   if (plan_.counts_cpu_time && !plan_.watched.cpu_time) cpu_check_ = EarliestCpuTime(now, limits_.first().cpu_time_ns);

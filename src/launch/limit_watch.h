@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include <belljar/policy.h>
 
@@ -24,6 +26,8 @@ class LimitWatch {
 
   /// By which the sandbox's sockets are looked at. Before the start.
   void SeeSockets(base::UniqueFd diag) { kept_.SeeSockets(std::move(diag)); }
+  /// Whom of the sandbox nobody can look into, and need not. Before the start.
+  void AllowToHide(std::function<bool(pid_t)> may) { kept_.AllowToHide(std::move(may)); }
   /// The command runs from now on.
   void Start(std::uint64_t now);
   /// Instead of that: one command of a live sandbox, which has CPU time of its own.

@@ -1,13 +1,18 @@
 // launch/live_state.h: what those who supervise a live sandbox and its commands tell each other. By any thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 
 #include <belljar/error.h>
 #include <belljar/run.h>
 
+#include "launch/connection.h"
 #include "launch/limits_in_force.h"
 #include "launch/notices.h"
 #include "launch/verdict.h"
@@ -55,6 +60,12 @@ class LiveState {
    private:
     LiveState& live_;
   };
+  /// A steward that waits, with the process of a command to come. None where there is none, or it has died.
+  std::optional<Connection> TakeReady();
+  void KeepReady(Connection steward);
+  bool has_ready();
+  /// Whether it is that process. Like init that lets nobody look into it, as long as it is a copy of it.
+  bool IsReady(pid_t pid);
   void NoteBackground() { background_ = true; }
   /// Of a command whose processes have ended: whether there may be others in the sandbox, who have what it gave away.
   bool others() const { return running_ > 1 || background_; }
@@ -70,6 +81,9 @@ class LiveState {
   std::atomic<bool> background_ = false;
   LimitsInForce limits_;
   SharedMemoryBudget shared_memory_;
+  std::mutex ready_mutex_;
+  std::optional<Connection> ready_;  ///< Guarded by ready_mutex_, as is what follows.
+  pid_t ready_pid_ = 0;              ///< Of the process; 0 before it has said so.
 };
 
 }  // namespace belljar::launch

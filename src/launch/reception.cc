@@ -21,13 +21,11 @@ void TakeDescriptors(const cmsghdr& head, base::UniqueFd& fd) {
   }
 }
 
-}  // namespace
-
-Reception ReceiveReport(int socket, Received& received) {
+Reception Receive(int socket, Received& received, int flags) {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(ucred))> control{};
   msghdr message{};
   const ssize_t got = sys::ReceiveMessage(socket, std::as_writable_bytes(std::span(&received.report, 1)), control,
-                                          MSG_DONTWAIT, message);
+                                          flags | MSG_DONTWAIT, message);
   if (got < 0) return Reception::kNothing;
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
     if (head->cmsg_level != SOL_SOCKET) continue;
@@ -42,5 +40,11 @@ Reception ReceiveReport(int socket, Received& received) {
   const bool whole = got == static_cast<ssize_t>(sizeof received.report) && (message.msg_flags & MSG_TRUNC) == 0;
   return whole && received.report.kind <= plan::kLastReportKind ? Reception::kReport : Reception::kForeign;
 }
+
+}  // namespace
+
+Reception ReceiveReport(int socket, Received& received) { return Receive(socket, received, 0); }
+
+Reception PeekReport(int socket, Received& received) { return Receive(socket, received, MSG_PEEK); }
 
 }  // namespace belljar::launch

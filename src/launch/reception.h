@@ -25,5 +25,7 @@ enum class Reception : unsigned char {
 
 /// Takes one datagram from the control socket, without waiting.
 Reception ReceiveReport(int socket, Received& received);
+/// The same, and leaves it there. Descriptors are copies.
+Reception PeekReport(int socket, Received& received);
 
 }  // namespace belljar::launch

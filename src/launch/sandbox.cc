@@ -95,26 +95,45 @@ Expected<void> Sandbox::AwaitPrepared() {
 }
 
 Expected<void> Sandbox::Begin(std::span<const std::uint64_t> command, const Attached& given) {
-  // In this order: when the guest begins, its ends of the streams are nobody else's.
-  if (auto done = connection.SendStreams(Guest(), given); !done) return done;
-  return connection.SendCommand(command);
+  return Begin(connection, command, given);
 }
 
-Expected<Connection> Sandbox::Add(std::span<const std::uint64_t> command, const Attached& given) const {
-  Connection added;
-  auto theirs = added.Open();
-  if (!theirs) return std::unexpected(theirs.error());
+Expected<void> Sandbox::Begin(Connection& steward, std::span<const std::uint64_t> command,
+                              const Attached& given) const {
+  // In this order: when the guest begins, its ends of the streams are nobody else's.
+  if (auto done = steward.SendStreams(Guest(), given); !done) return done;
+  return steward.SendCommand(command);
+}
+
+Expected<base::UniqueFd> Sandbox::OpenStewards(Connection& connection) {
+  auto theirs = connection.Open();
+  if (!theirs) return theirs;
   // By whom a command says that it starts, its supervisor finds its steward.
   const int yes = 1;
-  if (::setsockopt(added.control.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) {
-    return std::unexpected(sys::ErrnoError("ask who speaks for a command", errno));
-  }
+  if (::setsockopt(connection.control.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) == 0) return theirs;
+  return std::unexpected(sys::ErrnoError("ask who speaks for a command", errno));
+}
+
+Expected<void> Sandbox::Hire(plan::Hire how, const base::UniqueFd& control) const {
+  const std::array<int, 1> end{control.get()};
+  return SendDescriptors(connection.control.get(), static_cast<char>(how), end, "hand a command to a live sandbox");
+}
+
+Expected<Connection> Sandbox::AddSteward() const {
+  Connection added;
+  auto theirs = OpenStewards(added);
+  if (!theirs) return std::unexpected(theirs.error());
+  if (auto done = Hire(plan::Hire::kAhead, *theirs); !done) return std::unexpected(done.error());
+  return added;
+}
+
+Expected<Connection> Sandbox::BeginAtTerminal(std::span<const std::uint64_t> command, const Attached& given) const {
+  Connection added;
+  auto theirs = OpenStewards(added);
+  if (!theirs) return std::unexpected(theirs.error());
   if (auto done = added.SendCommand(command); !done) return std::unexpected(done.error());
   if (auto done = added.SendStreams(Guest(), given); !done) return std::unexpected(done.error());
-  const std::array<int, 1> end{theirs->get()};
-  if (auto done = SendDescriptors(connection.control.get(), end, "hand a command to a live sandbox"); !done) {
-    return std::unexpected(done.error());
-  }
+  if (auto done = Hire(plan::Hire::kTerminal, *theirs); !done) return std::unexpected(done.error());
   return added;
 }
 

@@ -38,8 +38,12 @@ class Sandbox {
   static Expected<Sandbox> Prepare(const plan::CompiledPlan& plan, const Host& host);
   /// Hands the command to a prepared sandbox, which can be done once: no guest runs where another one ran.
   Expected<void> Begin(std::span<const std::uint64_t> command, const Attached& given);
-  /// One more command in a live sandbox. By any thread.
-  Expected<Connection> Add(std::span<const std::uint64_t> command, const Attached& given) const;
+  /// One more steward in a live sandbox, who waits for a command. By any thread.
+  Expected<Connection> AddSteward() const;
+  /// Hands it that command, which can have no terminal.
+  Expected<void> Begin(Connection& steward, std::span<const std::uint64_t> command, const Attached& given) const;
+  /// One more, with a command that has a terminal.
+  Expected<Connection> BeginAtTerminal(std::span<const std::uint64_t> command, const Attached& given) const;
   Sandbox(Sandbox&&) = default;
   Sandbox& operator=(Sandbox&&) = delete;
   ~Sandbox();
@@ -72,6 +76,8 @@ class Sandbox {
   Expected<void> PrepareCleanUp(const Host& host);
   Expected<void> PrepareWalls();
   Expected<base::UniqueFd> OpenConnection();
+  static Expected<base::UniqueFd> OpenStewards(Connection& connection);
+  Expected<void> Hire(plan::Hire how, const base::UniqueFd& control) const;
   Owner Guest() const { return {plan_->guest_uid, plan_->guest_gid}; }
   Expected<void> MakeInit(base::UniqueFd control_of_init, const std::vector<base::UniqueFd>& id_maps);
   Expected<void> AwaitPrepared();

@@ -55,7 +55,7 @@ Flow OutputPump::Flush() {
 }
 
 Flow OutputPump::Pump() {
-  if (buffer_ == nullptr) buffer_ = std::make_unique<std::array<char, kChunk>>();
+  if (buffer_ == nullptr) buffer_ = std::make_unique_for_overwrite<std::array<char, kChunk>>();
   if (const Flow flow = Flush(); flow != Flow::kWaitForSource) return flow;
   // One chunk at a time: a flood would never let a loop end here, and there is a deadline to keep.
   ssize_t got = 0;
@@ -95,7 +95,7 @@ Flow InputPump::Pump() {
     }
     if (source_ < 0 || (stopped_ != nullptr && *stopped_)) return Flow::kEnded;
     if (source_can_wait_ && !Ready(source_, POLLIN)) return Flow::kWaitForSource;
-    if (buffer_ == nullptr) buffer_ = std::make_unique<std::array<char, kChunk>>();
+    if (buffer_ == nullptr) buffer_ = std::make_unique_for_overwrite<std::array<char, kChunk>>();
     const ssize_t got = ::read(source_, buffer_->data(), buffer_->size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return Flow::kWaitForSource;

@@ -264,6 +264,7 @@ Finished Supervisor::Run() {
   if (options_.streams != StreamMode::kTerminal && !keeps_live()) ConnectStreams();
   if (keeps_live()) {
     setup_deadline_ = kNever;
+    limits_.AllowToHide([this](pid_t pid) { return live_->IsReady(pid); });
     limits_.Start(began_);
   }
   if (plan_.watched.memory) {

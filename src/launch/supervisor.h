@@ -33,7 +33,7 @@ Finished Supervise(Sandbox& sandbox, const Supervised& what, trace::TraceDepth d
 
 /// Stays with a live sandbox until it is gone: all but its commands.
 void SuperviseLive(Sandbox& sandbox, const plan::CompiledPlan& plan, const Policy& policy, LiveState& live);
-/// Blocks until one command of it is over. `connection` is from Sandbox::Add.
+/// Blocks until one command of it is over. `connection` is that of its steward.
 Finished SuperviseCommand(const Sandbox& sandbox, Connection& connection, const Supervised& what, LiveState& live);
 
 }  // namespace belljar::launch

@@ -205,7 +205,9 @@ bool UncountedWatch::SweepProcess(pid_t pid, std::uint64_t deadline) {
   const auto list = [&](const std::string& path) {
     auto names = sys::ListDirectory(path, kMost);
     // One that hides from its own user (by a program that nobody may read) is there; all others are gone.
-    if (!names && ::access(path.c_str(), R_OK) != 0 && errno == EACCES) found_.hidden = true;
+    if (!names && ::access(path.c_str(), R_OK) != 0 && errno == EACCES && !(may_hide_ && may_hide_(pid))) {
+      found_.hidden = true;
+    }
     return std::move(names).value_or(std::vector<std::string>());
   };
   const std::string tasks = fmt::format("/proc/{}/task/", pid);

@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <vector>
@@ -59,6 +60,8 @@ class UncountedWatch {
   void SetMostOpen(std::uint64_t most) { most_open_ = most; }
   /// By which TCP is looked at; without it (an older kernel) its queues count as full.
   void SeeSockets(base::UniqueFd diag) { diag_ = std::move(diag); }
+  /// Which of the processes may hide, as no guest's code runs in them.
+  void AllowToHide(std::function<bool(pid_t)> may) { may_hide_ = std::move(may); }
   /// Nothing where it can't be seen. Bounded in time, whatever the guest has open: the rest is for the next look.
   std::optional<Uncounted> Look(std::uint64_t now);
   /// Whether more was found than has been looked through, so that there is reason to hurry.
@@ -85,6 +88,7 @@ class UncountedWatch {
   pid_t swept_thread_ = 0;      ///< The same of its threads.
   bool grows_ = false;          ///< The kernel's memory, since the last sweep.
   base::UniqueFd diag_;
+  std::function<bool(pid_t)> may_hide_;
   Uncounted found_;                               ///< What their open files had.
   std::set<std::uint64_t> senders_;               ///< Sockets among them from which descriptors are on their way.
   std::uint64_t least_slab_ = ~std::uint64_t{0};  ///< Memory of the kernel, all of the host, when it was smallest.

@@ -38,7 +38,7 @@ KillReason TreeLimits::Look(std::uint64_t now) {
   peak_.memory_bytes = std::max(peak_.memory_bytes, use.memory_bytes);
   peak_.cpu_ns = std::max(peak_.cpu_ns, use.cpu_ns);
   if (watched_.cpu_time && use.cpu_ns >= limits_.first().cpu_time_ns) return KillReason::kCpuTime;
-  if (watched_.processes && use.tasks > limits_.processes()) return KillReason::kProcesses;
+  if (watched_.processes && use.tasks > limits_.processes() + own_tasks_) return KillReason::kProcesses;
   if (watched_.memory && use.memory_bytes > limits_.memory()) {
     doubts_ = true;
     if (ProportionalMemory(sandbox_.init()) > limits_.memory()) return KillReason::kMemory;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 
 #include <belljar/policy.h>
 
@@ -22,8 +23,11 @@ std::uint64_t EarliestCpuTime(std::uint64_t now, std::uint64_t left);
 /// Memory, processes and CPU time where no cgroup counts them.
 class TreeLimits final : public Looker {
  public:
-  TreeLimits(const Sandbox& sandbox, const plan::WatchedLimits& watched, const LimitsInForce& limits)
-      : sandbox_(sandbox), watched_(watched), limits_(limits) {}
+  TreeLimits(const Sandbox& sandbox, const plan::CompiledPlan& plan, const LimitsInForce& limits)
+      : sandbox_(sandbox),
+        watched_(plan.watched),
+        limits_(limits),
+        own_tasks_(plan.plan().live != 0 ? plan::kReadyTasks : 0) {}
   void Start(std::uint64_t now);
   KillReason Look(std::uint64_t now) override;
   std::uint64_t next() const override { return next_; }
@@ -35,6 +39,7 @@ class TreeLimits final : public Looker {
   const Sandbox& sandbox_;
   const plan::WatchedLimits& watched_;
   const LimitsInForce& limits_;
+  std::uint64_t own_tasks_;  ///< Below init, and not the guest's.
   std::uint64_t next_ = kNever;
   std::atomic<bool> doubts_ = false;
   TreeUse peak_;
@@ -60,6 +65,7 @@ class KeptLimits final : public Looker {
  public:
   KeptLimits(const Sandbox& sandbox, const plan::CompiledPlan& plan, const LimitsInForce& limits);
   void SeeSockets(base::UniqueFd diag) { uncounted_.SeeSockets(std::move(diag)); }
+  void AllowToHide(std::function<bool(pid_t)> may) { uncounted_.AllowToHide(std::move(may)); }
   void Start(std::uint64_t now);
   KillReason Look(std::uint64_t now) override;
   std::uint64_t next() const override { return std::min(disk_check_, uncounted_check_); }

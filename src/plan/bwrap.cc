@@ -311,7 +311,7 @@ std::expected<CompiledPlan, CompileError> CompileForBwrap(const Request& request
   if (auto done = Split(request, *compiled); !done) return std::unexpected(done.error());
   TellWalls(request, compiled->receipt);
   // Beside init it has a process that waits for the end.
-  compiled->own_tasks = 2;
+  ++compiled->own_tasks;
   if (compiled->cgroup_limits.processes != kUnlimited) {
     compiled->cgroup_limits.processes = TasksFor(request.policy.limits, compiled->own_tasks);
   }

@@ -88,6 +88,7 @@ void PlanCgroup(Draft& draft) {
   const sys::CgroupLayout& layout = draft.request.facts.cgroups;
   const Limits& limits = draft.request.policy.limits;
   CompiledPlan& out = draft.out;
+  if (draft.request.command == CommandKnown::kMany) out.own_tasks += kReadyTasks;
   // Each command of a live sandbox has its own, which is looked at by who supervises it.
   const bool cpu_time = limits.cpu_time_ns != kUnlimited && draft.request.command != CommandKnown::kMany;
   out.cgroup_limits = {.memory = limits.memory,

@@ -69,6 +69,10 @@ struct Walls {
   std::vector<std::string> files;      ///< Contents; each in a slot behind those of Op::kBecome.
 };
 
+/// A steward of a live sandbox that waits for a command, and the process for that. Those that run one are the guest's
+/// to pay for.
+inline constexpr std::uint64_t kReadyTasks = 2;
+
 struct CompiledPlan {
   Level level = Level::kKernel;
   Form form = Form::kNamespaces;
@@ -79,7 +83,7 @@ struct CompiledPlan {
   std::vector<std::string> cgroup_paths;  ///< Empty: no cgroup.
   std::string cgroup_name;
   sys::CgroupLimits cgroup_limits;
-  std::uint64_t own_tasks = 1;  ///< What the cgroup counts beside the guest's: init, and who makes its walls.
+  std::uint64_t own_tasks = 1;  ///< What the cgroup counts beside the guest's: init, who makes its walls, kReadyTasks.
   sys::CgroupEntry cgroup_entry = sys::CgroupEntry::kClone;
   std::vector<IdMap> id_maps;          ///< In the slots behind the cgroup's.
   bool protects = false;               ///< There is a writable mount.

@@ -76,9 +76,9 @@ void AddLimits(Draft& draft) {
   AddRlimit(draft, RLIMIT_SIGPENDING, 4096);  // Counted per user: without it a guest could take all of its caller's.
   AddRlimit(draft, RLIMIT_MSGQUEUE, draft.OwnRoot() ? 409'600 : 0);  // Half of what a user usually has.
   if (draft.out.watched.processes && draft.enters_user_namespace) {
-    // Counted per user namespace since Linux 5.14, so it is this sandbox's own. One more than allowed (and init): that
-    // the watcher sees more than allowed is what tells a refused fork from a full house.
-    AddRlimit(draft, RLIMIT_NPROC, limits.processes + 2);
+    // Counted per user namespace since Linux 5.14, so it is this sandbox's own. One more than allowed: that the watcher
+    // sees more than allowed is what tells a refused fork from a full house.
+    AddRlimit(draft, RLIMIT_NPROC, limits.processes + draft.out.own_tasks + 1);
   }
   const bool needs_affinity = limits.cpus_milli != kUnlimited && draft.out.cgroup_paths.empty();
   if (needs_affinity) draft.builder.Add(Op::kAffinity, {.value = (limits.cpus_milli + 999) / 1000});

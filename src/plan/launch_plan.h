@@ -124,6 +124,12 @@ inline constexpr int kFirstChannelNumber = 3;
 inline constexpr int kLastChannelNumber = 63;
 inline constexpr int kMaxChannels = 16;
 
+/// Said to the init of a live sandbox with the control socket of a further steward.
+enum class Hire : char {
+  kAhead = 'a',     ///< It has the process of its command ready, under all filters, before there is one.
+  kTerminal = 't',  ///< It opens a terminal first, of which that process has to be born with; its command is sent.
+};
+
 /// One command, apart from the sandbox that it runs in: the head of a block of its own, with offsets from that head, so
 /// that it can be sent to a sandbox that was prepared before the command was known.
 struct CommandBlock {
