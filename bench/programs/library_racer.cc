@@ -66,11 +66,16 @@ class LibraryRacer : public Racer {
   bool KeepLive(int count, std::string& why) {
     for (int i = 0; i < count; ++i) {
       Expected<LiveSandbox> opened = engine_.Open(policy_);
-      if (!opened) return Failed(why, opened.error().Text()) > 0;
+      if (!opened) {
+        why = opened.error().Text();
+        return false;
+      }
       idle_.push_back(std::move(*opened));
       const Expected<Result> result = idle_.back().Run(options_.argv);
-      if (!result) return Failed(why, result.error().Text()) > 0;
-      if (!result->ok()) return Failed(why, Told(*result)) > 0;
+      if (!result || !result->ok()) {
+        why = result ? Told(*result) : result.error().Text();
+        return false;
+      }
     }
     return true;
   }

@@ -232,10 +232,9 @@ TEST_F(LiveLimits, LessProcessesHoldAtOnce) {
 // Its steward is its own to pay for, as is that of the one before until it is gone; what waits for the next one is not.
 TEST_F(LiveLimits, ACommandHasTheProcessesOfTheLimit) {
   Open(Policy().Wall("600s").Processes("6"));
-  for (int i = 0; i < 5; ++i) {
-    const Result full = Run(Shell("for i in 1 2 3; do sleep 600 & p=\"$p $!\"; done; kill $p; wait; echo had all"));
-    ASSERT_EQ(full.out.data, "had all\n") << full.message << full.err.data;
-  }
+  ASSERT_TRUE(Run({"/bin/true"}).ok());
+  const Result full = Run(Shell("for i in 1 2 3; do sleep 600 & p=\"$p $!\"; done; kill $p; wait; echo had all"));
+  ASSERT_EQ(full.out.data, "had all\n") << full.message << full.err.data;
   const Result more =
       Run(Shell("for i in 1 2 3 4 5 6 7 8; do sleep 600 & p=\"$p $!\"; done; kill $p; wait; echo had all"));
   EXPECT_FALSE(more.out.data.contains("had all"));

@@ -285,6 +285,7 @@ int TakeOwn(Context& context, std::int32_t& step) {
     auto** space = static_cast<char**>(__builtin_alloca(CountVectors(command) * sizeof(char*)));
     const Vectors vectors = FillVectors(command, space);
     report.kind = plan::ReportKind::kSetupFailed;
+    report.step = static_cast<std::int32_t>(IndexOf(context, plan::Op::kStdio));
     report.error = error;
     if (error == 0 && TakeOwn(context, report.step) != 0) report.error = errno;
     if (report.error == 0 && write(told, &command, sizeof command) != sizeof command) report.error = errno;
@@ -304,7 +305,8 @@ int ReceiveDescriptors(const Context& context, int* fds, int most, int flags, ch
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = CMSG_SPACE(static_cast<std::size_t>(most) * sizeof *fds);
+  // Not CMSG_SPACE, in whose padding the kernel would put one more.
+  message.msg_controllen = CMSG_LEN(static_cast<std::size_t>(most) * sizeof *fds);
   ssize_t got = 0;
   while ((got = recvmsg(context.fds[plan::kControlSlot], &message, MSG_CMSG_CLOEXEC | flags)) < 0 && errno == EINTR) {
   }
@@ -314,9 +316,13 @@ int ReceiveDescriptors(const Context& context, int* fds, int most, int flags, ch
     errno = ECANCELED;  // The parent is gone.
     return -1;
   }
-  const std::size_t size = head->cmsg_len - CMSG_LEN(0);
-  memcpy(fds, CMSG_DATA(head), size);
-  return static_cast<int>(size / sizeof *fds);
+  const auto count = static_cast<int>((head->cmsg_len - CMSG_LEN(0)) / sizeof *fds);
+  if (count > most) {
+    errno = EPROTO;
+    return -1;
+  }
+  memcpy(fds, CMSG_DATA(head), static_cast<std::size_t>(count) * sizeof *fds);
+  return count;
 }
 
 bool ReceiveCommand(Context& context) {

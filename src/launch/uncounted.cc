@@ -41,7 +41,9 @@ constexpr std::uint64_t kPerTcpByte = 1280;
 // the same, as what one guest takes may be hidden by what another gives back.
 constexpr std::uint64_t kGrowth = 16ULL << 20;
 constexpr std::uint64_t kSweepNs = 1'000'000'000;
-constexpr int kMostHidden = 3;  // Sweeps: until its exec the command is a copy of init, which hides.
+constexpr int kMostHidden = 3;  // Sweeps: somebody may look away from what it is, as while it executes another program.
+constexpr std::uint64_t kExecNs = 2'000'000'000;  // Longer than a command takes to its exec.
+constexpr std::uint64_t kBornTicks = 2;
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -197,6 +199,40 @@ bool UncountedWatch::SweepThreads(pid_t pid, std::uint64_t deadline) {
   return true;
 }
 
+// Until its exec a command is a copy of init, which hides; with many commands there is always one. SECURITY: only who
+// is as old as its steward, or init, can be such a one: a child of a guest that steward has adopted is younger.
+bool UncountedWatch::IsBeforeExec(pid_t pid) const {
+  constexpr std::size_t kLongest = 4096;
+  const auto stat = [](pid_t of) {
+    return sys::ReadSmallFile(fmt::format("/proc/{}/stat", of), kLongest).value_or("");
+  };
+  const std::string own = stat(pid);
+  const std::string parents = stat(sys::ParentPid(own));
+  const pid_t above = above_ == Above::kStewards ? sys::ParentPid(parents) : sys::ParentPid(own);
+  return above == init_ && sys::StartTicks(own) <= sys::StartTicks(parents) + kBornTicks;
+}
+
+void UncountedWatch::NoteHidden(pid_t pid) {
+  if (may_hide_ && may_hide_(pid)) return;
+  if (IsBeforeExec(pid)) {
+    found_before_exec_.insert(pid);
+  } else {
+    found_.hidden = true;
+  }
+}
+
+// At the end of a sweep.
+void UncountedWatch::JudgeHidden(std::uint64_t now) {
+  hidden_sweeps_ = found_.hidden ? hidden_sweeps_ + 1 : 0;
+  std::map<pid_t, std::uint64_t> still;
+  for (const pid_t pid : std::exchange(found_before_exec_, {})) {
+    const auto known = before_exec_.find(pid);
+    still[pid] = known == before_exec_.end() ? now : known->second;
+    hides_ = hides_ || now - still[pid] >= kExecNs;
+  }
+  before_exec_ = std::move(still);
+}
+
 // Adds what the open files of one process have to what was found. False when the time was up before all were seen.
 // Threads share their open files (profiles/kernel.seccomp sees to it), but the first of them may have ended.
 bool UncountedWatch::SweepProcess(pid_t pid, std::uint64_t deadline) {
@@ -205,9 +241,7 @@ bool UncountedWatch::SweepProcess(pid_t pid, std::uint64_t deadline) {
   const auto list = [&](const std::string& path) {
     auto names = sys::ListDirectory(path, kMost);
     // One that hides from its own user (by a program that nobody may read) is there; all others are gone.
-    if (!names && ::access(path.c_str(), R_OK) != 0 && errno == EACCES && !(may_hide_ && may_hide_(pid))) {
-      found_.hidden = true;
-    }
+    if (!names && ::access(path.c_str(), R_OK) != 0 && errno == EACCES) NoteHidden(pid);
     return std::move(names).value_or(std::vector<std::string>());
   };
   const std::string tasks = fmt::format("/proc/{}/task/", pid);
@@ -267,14 +301,14 @@ bool UncountedWatch::LookAtFiles(std::uint64_t now, Uncounted& seen) {
     swept_fd_ = -1;
     swept_thread_ = 0;
   }
-  seen.hidden = hidden_sweeps_ >= kMostHidden;
+  seen.hidden = hides_ || hidden_sweeps_ >= kMostHidden;
   seen.locks = found_.locks;
   seen.polled = found_.polled;
   seen.marks = found_.marks;
   seen.in_flight = found_.in_flight;
   seen.waited_for = found_.waited_for;
   if (unswept_.empty()) {
-    hidden_sweeps_ = found_.hidden ? hidden_sweeps_ + 1 : 0;
+    JudgeHidden(now);
     swept_at_ = now;
     least_slab_ = slab;  // Not again for the same.
   }

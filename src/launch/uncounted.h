@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <vector>
@@ -75,18 +76,24 @@ class UncountedWatch {
   bool LookAtFiles(std::uint64_t now, Uncounted& seen);
   bool SweepThreads(pid_t pid, std::uint64_t deadline);
   bool SweepProcess(pid_t pid, std::uint64_t deadline);
+  void NoteHidden(pid_t pid);
+  bool IsBeforeExec(pid_t pid) const;
+  void JudgeHidden(std::uint64_t now);
 
   pid_t init_ = -1;
   Above above_;
   Sockets sockets_;
   std::uint64_t enough_ = 0;
   std::uint64_t most_open_ = ~std::uint64_t{0};
-  std::uint64_t swept_at_ = 0;  ///< When all open files were looked at last.
-  std::vector<pid_t> unswept_;  ///< Of the processes that there were when the last sweep began.
-  int hidden_sweeps_ = 0;       ///< One after the other that found hidden processes.
-  int swept_fd_ = -1;           ///< Of the last of them, the last descriptor that was.
-  pid_t swept_thread_ = 0;      ///< The same of its threads.
-  bool grows_ = false;          ///< The kernel's memory, since the last sweep.
+  std::uint64_t swept_at_ = 0;                  ///< When all open files were looked at last.
+  std::vector<pid_t> unswept_;                  ///< Of the processes that there were when the last sweep began.
+  int hidden_sweeps_ = 0;                       ///< One after the other that found hidden processes.
+  std::map<pid_t, std::uint64_t> before_exec_;  ///< Of the last sweep: hidden ones that may be so, and since when.
+  std::set<pid_t> found_before_exec_;           ///< Of this sweep.
+  bool hides_ = false;                          ///< One of them does so for too long.
+  int swept_fd_ = -1;                           ///< Of the last of them, the last descriptor that was.
+  pid_t swept_thread_ = 0;                      ///< The same of its threads.
+  bool grows_ = false;                          ///< The kernel's memory, since the last sweep.
   base::UniqueFd diag_;
   std::function<bool(pid_t)> may_hide_;
   Uncounted found_;                               ///< What their open files had.

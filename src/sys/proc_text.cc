@@ -111,6 +111,8 @@ pid_t ParentPid(std::string_view text) {
   return pid > kMostPid ? 0 : static_cast<pid_t>(pid);
 }
 
+std::uint64_t StartTicks(std::string_view text) { return SkipToField(text, 22) ? TakeNumber(text) : 0; }
+
 std::uint64_t ResidentPages(std::string_view text) {
   SkipFields(text, 1);
   return TakeNumber(text);

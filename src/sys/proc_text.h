@@ -32,6 +32,9 @@ std::uint64_t CpuTicks(std::string_view text);
 /// Field 4 of /proc/PID/stat: the parent, or 0.
 pid_t ParentPid(std::string_view text);
 
+/// Field 22 of /proc/PID/stat: when it was made, in ticks since boot, or 0.
+std::uint64_t StartTicks(std::string_view text);
+
 /// The second field of /proc/PID/statm.
 std::uint64_t ResidentPages(std::string_view text);
 

@@ -26,6 +26,8 @@ TEST(ProcText, NamesOfProcessesHoldAnything) {
   EXPECT_EQ(ParentPid("42 (cat) S -7"), 0);
   EXPECT_EQ(ParentPid("42 (cat) S 99999999999"), 0);
   EXPECT_EQ(ParentPid("42"), 0);
+  EXPECT_EQ(StartTicks("42 (a) S 9 (b)" + rest + " 777 1"), 777U);
+  EXPECT_EQ(StartTicks("42 (cat)" + rest), 0U);
 }
 
 TEST(ProcText, Children) {
