@@ -292,7 +292,7 @@ TEST(LiveOwner, KilledItLeavesNothing) {
     if (!sandbox) ::_exit(1);
     (void)sandbox->Run(Shell(fmt::format("setsid sleep {} & exit 0", seconds)));
     std::vector<RunningCommand> running;
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 9; ++i) {
       auto one = sandbox->Start(Shell(fmt::format("sleep {} & setsid sleep {} & wait", seconds, seconds)));
       if (!one) ::_exit(1);
       running.push_back(std::move(*one));
@@ -300,7 +300,7 @@ TEST(LiveOwner, KilledItLeavesNothing) {
     ::pause();
     ::_exit(0);
   }
-  constexpr std::size_t kAll = 9;
+  constexpr std::size_t kAll = 19;
   EXPECT_TRUE(Eventually([&] { return WithArgument(seconds).size() == kAll; })) << WithArgument(seconds).size();
   ASSERT_EQ(::kill(owner, SIGKILL), 0);
   int status = 0;

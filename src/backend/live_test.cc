@@ -166,16 +166,22 @@ TEST_P(LiveSandboxKilled, EndsWithAllItsCommands) {
   auto sandbox = engine->Open(Policy().Wall("600s"));
   ASSERT_TRUE(sandbox) << sandbox.error().Text();
   const std::string seconds = UniqueSeconds();
-  Beside one(*sandbox, "exec sleep " + seconds);
-  Beside other(*sandbox, "exec sleep " + seconds);
+  constexpr std::size_t kPeaceful = 17;
+  std::list<Beside> commands;
+  for (std::size_t i = 0; i < kPeaceful; ++i) commands.emplace_back(*sandbox, "exec sleep " + seconds);
   std::vector<pid_t> running;
-  while ((running = WithArgument(seconds)).size() < 2) std::this_thread::yield();
+  while ((running = WithArgument(seconds)).size() < kPeaceful) std::this_thread::yield();
+  for (const char* signal : {"KILL", "STOP", "TERM"}) {
+    commands.emplace_back(*sandbox, fmt::format("touch /tmp/{0}; while :; do kill -{0} -1; done 2>/dev/null", signal));
+  }
+  const auto hostile = Shell("while ! [ -e /tmp/KILL -a -e /tmp/STOP -a -e /tmp/TERM ]; do sleep 0.01; done");
+  ASSERT_TRUE(sandbox->Run(hostile)->ok());
   pid_t victim = running[0];
   for (int i = 0; i < GetParam(); ++i) victim = sys::ParentInTests(victim);
   ASSERT_GT(victim, 1);
   ASSERT_EQ(::kill(victim, SIGKILL), 0);
-  for (Beside* command : {&one, &other}) {
-    const Result& result = command->Join();
+  for (Beside& command : commands) {
+    const Result& result = command.Join();
     EXPECT_EQ(result.verdict, Verdict::kFailed) << result.message;
     EXPECT_FALSE(result.message.empty());
   }
